@@ -1,0 +1,76 @@
+# Everything a newcomer runs. The first target that needs it builds .venv from the pins in requirements/;
+# after that nothing is installed again until a pin or pyproject.toml changes.
+
+SEEDS ?= 1000
+MINUTES ?= 10
+
+# The Python that .venv is made from: python3 when it is new enough, else a newer one by its full name.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+BIN := .venv/bin
+RUN := $(BIN)/python -m
+# Twice quiet: errors only. pip builds what has no wheel with the pinned backend, never with a fetched one.
+PIP_INSTALL := $(RUN) pip --disable-pip-version-check install -qq --no-build-isolation --use-pep517
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test style types check swarm bench soak protections
+.DELETE_ON_ERROR:
+unexport PYTHONPATH PYTHONHOME
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | \
+	  while IFS='|' read -r name what; do printf '%-20s %s\n' "$$name" "$$what"; done
+
+install: .venv/ringcast.stamp ## Build .venv with the pinned packages and Ringcast itself
+
+demo: install ## The main job, end to end: a real group under faults, recorded, audited by Spark
+	$(BIN)/ringcast demo
+
+test: install ## Run all tests
+	$(RUN) pytest tests
+
+style: install ## Lint, and check the format
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+
+types: install ## Check the types of src and tests, strictly
+	$(RUN) mypy --strict src tests
+
+check: style types ## Style, types, and the tidiness of the tree
+	$(RUN) pytest tests/test_tidy.py
+
+swarm: install ## Simulate SEEDS seeds (1000) with random faults and check every guarantee
+	$(BIN)/ringcast swarm --seeds $(SEEDS)
+
+bench: install .venv/bench.stamp ## Throughput and latency beside the raw socket and other systems
+	$(BIN)/ringcast bench
+
+soak: install ## Run a real group for MINUTES minutes (10) and watch its memory and its guarantees
+	$(BIN)/ringcast soak --minutes $(MINUTES)
+
+protections: install ## Break each protection on purpose and see that a test notices
+	$(BIN)/python tests/protections.py
+
+# pip comes last when an environment is made, so its presence means that .venv is whole.
+$(BIN)/pip:
+	@test -n "$(PYTHON)" || { echo "Ringcast needs Python 3.11 or newer: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Ringcast needs Python 3.11 or newer, and '$(PYTHON)' is not: name another with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || \
+	  { echo "'$(PYTHON)' cannot make virtual environments: install its venv package (on Debian, python3-venv)." >&2; exit 1; }
+
+.venv/packages.stamp: requirements/build.txt requirements/dev.txt | $(BIN)/pip
+	@echo "Installing the pinned packages into .venv (about half a gigabyte the first time) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/build.txt
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/ringcast.stamp: pyproject.toml .venv/packages.stamp
+	@$(PIP_INSTALL) --no-deps -e .
+	@touch $@
+
+.venv/bench.stamp: requirements/bench.txt .venv/packages.stamp
+	@echo "Installing the peers of the benchmark into .venv ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/bench.txt
+	@touch $@

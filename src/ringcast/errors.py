@@ -1,0 +1,74 @@
+"""The whole hierarchy of errors, so that an `except` clause can say whose fault it is.
+
+    RingcastError
+    ├── ConfigError       the settings are wrong: nothing was started, nothing was lost
+    ├── LocalError        the caller broke the contract
+    │   ├── Closed        the group is closed, or was closed while the call waited
+    │   ├── TooLarge      a message is larger than the stack can ever carry
+    │   └── NotMember     a message for somebody who is not in the view
+    ├── Timeout           a wait with a bound reached it
+    ├── JoinFailed        no group was joined; the sentence says what was tried
+    └── RemoteError       a peer sent something that is not right: counted and dropped, never seen by users
+        ├── Malformed     bytes that are no frame
+        ├── WrongVersion  a frame of another version of the protocol
+        └── WrongGroup    a frame of another group
+
+Loss, suspicion and partition are events, not errors.
+"""
+
+
+class RingcastError(Exception):
+    """The root: catches everything that Ringcast raises on purpose."""
+
+
+class ConfigError(RingcastError, ValueError):
+    """The settings are wrong; the sentence says which and what to write instead."""
+
+
+class LocalError(RingcastError):
+    """The caller broke the contract."""
+
+
+class Closed(LocalError):
+    """The group is closed, or was closed while the call waited."""
+
+
+class TooLarge(LocalError, ValueError):
+    """A message is larger than the stack can ever carry; the sentence has both numbers."""
+
+
+class NotMember(LocalError, ValueError):
+    """A message is addressed to somebody who is not in the view."""
+
+
+class Timeout(RingcastError, TimeoutError):
+    """A wait with a bound reached it; the sentence says what it waited for."""
+
+
+class JoinFailed(RingcastError):
+    """No group was joined; the sentence says what was tried."""
+
+
+class RemoteError(RingcastError):
+    """A peer sent something that is not right: counted and dropped."""
+
+    reason = "remote"
+    """The name of the counter that this error raises."""
+
+
+class Malformed(RemoteError):
+    """Bytes that are no frame."""
+
+    reason = "malformed"
+
+
+class WrongVersion(RemoteError):
+    """A frame of another version of the protocol."""
+
+    reason = "wrong_version"
+
+
+class WrongGroup(RemoteError):
+    """A frame of another group."""
+
+    reason = "wrong_group"
