@@ -1,0 +1,89 @@
+"""Batches: runs of consecutive messages of one sender, the unit in which everything works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ringcast.core.address import Address
+
+Payload = bytes | memoryview
+"""What a message carries: bytes, or above a few kilobytes a memoryview of what arrived."""
+
+
+class Message(NamedTuple):
+    """One message, as an application that iterates a group or a batch sees it."""
+
+    sender: Address
+    seqno: int
+    payload: Payload
+
+
+class Batch:
+    """Messages first, first + 1, … of one sender. One holder at a time: whoever has it may keep or
+    pass it.
+
+    `first` is 0 until a reliable layer has numbered the batch.
+    """
+
+    __slots__ = ("dest", "first", "flags", "nbytes", "payloads", "sender", "sent_at")
+
+    def __init__(
+        self,
+        sender: Address,
+        payloads: Sequence[Payload],
+        nbytes: int,
+        *,
+        dest: Address | None = None,
+        first: int = 0,
+        flags: int = 0,
+        sent_at: int = 0,
+    ) -> None:
+        self.sender = sender
+        self.payloads = payloads
+        self.nbytes = nbytes
+        self.dest = dest
+        """None for the group, else the one member that this is for."""
+        self.first = first
+        self.flags = flags
+        """What a layer needs to know about all messages of the run (`FRAGMENT`), carried by the
+        wire."""
+        self.sent_at = sent_at
+        """When the sender numbered it, in microseconds of the sender's clock."""
+
+    @property
+    def last(self) -> int:
+        """The seqno of the last message."""
+        return self.first + len(self.payloads) - 1
+
+    def part(self, first: int, last: int) -> Batch:
+        """Messages first to last of this batch as a batch of their own."""
+        assert self.first <= first <= last <= self.last
+        if first == self.first and last == self.last:
+            return self
+        payloads = self.payloads[first - self.first : last - self.first + 1]
+        return Batch(
+            self.sender,
+            payloads,
+            sum(map(len, payloads)),
+            dest=self.dest,
+            first=first,
+            flags=self.flags,
+            sent_at=self.sent_at,
+        )
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __iter__(self) -> Iterator[Message]:
+        sender = self.sender
+        for seqno, payload in enumerate(self.payloads, self.first):
+            yield Message(sender, seqno, payload)
+
+    def __repr__(self) -> str:
+        to = "" if self.dest is None else f" to {self.dest}"
+        return f"Batch({self.sender}{to}: {self.first}-{self.last}, {self.nbytes} bytes)"
+
+
+FRAGMENT = 1
+"""Flag: each payload is a fragment of a larger message, with a fragment's header before it."""

@@ -1,0 +1,267 @@
+"""The wire format: datagrams to bytes and back. The only file that knows how a field looks in
+bytes.
+
+A datagram is a header, a control section and a payload section:
+
+    magic 2 | version 1 | flags 1 | group 8 | source 8 | control length 4 | crc32 4
+    control:  per frame  code 1 | length 4 | fields …
+    payloads: the messages of the DATA frames, one after the other, in the order of the frames
+
+All heads stand before all payloads, so that a run is sent by scatter/gather and cut by slices, and
+so that one checksum over the head covers everything that steers the protocol. Payload bytes are
+covered by the transport's own checksum (UDP, TCP), or by ours too when the sender asks for it
+(FLAG_FULL_CHECKSUM).
+
+Whatever comes from the network is parsed within bounds: no length that a peer announces takes
+memory before it was compared with what is really there. Everything that is not right raises a
+RemoteError, which the stack counts and drops.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import get_type_hints
+from zlib import crc32
+
+from ringcast.core import frames
+from ringcast.core.address import Address
+from ringcast.core.batch import Payload
+from ringcast.core.fields import Cursor, Field, field_of
+from ringcast.core.frames import Data, Frame, UnicastData
+from ringcast.core.view import ViewId
+from ringcast.errors import Malformed, WrongGroup, WrongVersion
+
+VERSION = 1
+FLAG_FULL_CHECKSUM = 1
+
+_MAGIC = b"RC"
+_HEADER = struct.Struct("!2sBBQQI")
+_CHECKSUM = struct.Struct("!I")
+_FRAME = struct.Struct("!BI")
+_DATA = struct.Struct("!QQQQQQQIII")
+_UNICAST_DATA = struct.Struct("!QQQQIII")
+_VARIED = 0xFFFFFFFF
+"""In the place of the common size of a run's messages: each has a size of its own, and they
+follow."""
+
+SEQNO_MAX = 2**64 - 1
+
+HEADER_SIZE = _HEADER.size + _CHECKSUM.size
+FRAME_SIZE = _FRAME.size
+DATA_SIZE = FRAME_SIZE + _DATA.size
+"""What a run costs on the wire besides its payloads, when they are of one size (else 4 more a
+message)."""
+
+VIEW_PAYLOAD_SIZE = 4096
+"""Payloads of at least this size are handed on as memoryviews of the datagram, smaller ones as
+bytes."""
+
+
+def group_id(name: str) -> int:
+    """The number that stands for a group's name on the wire."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
+
+
+def encode(
+    group: int, source: Address, content: Sequence[Frame], full_checksum: bool = False
+) -> list[Payload]:
+    """The buffers of one datagram, to be sent by scatter/gather: the head, then the payloads as
+    they are."""
+    heads: list[bytes] = []
+    payloads: list[Payload] = []
+    for frame in content:
+        if isinstance(frame, Data | UnicastData):
+            heads.append(_encode_run(frame))
+            payloads.extend(frame.payloads)
+        else:
+            heads.append(_encode_control(frame))
+    control = b"".join(heads)
+    flags = FLAG_FULL_CHECKSUM if full_checksum else 0
+    head = _HEADER.pack(_MAGIC, VERSION, flags, group, source, len(control))
+    checksum = crc32(control, crc32(head))
+    if full_checksum:
+        for payload in payloads:
+            checksum = crc32(payload, checksum)
+    return [b"".join((head, _CHECKSUM.pack(checksum), control)), *payloads]
+
+
+def decode(datagram: bytes | memoryview, group: int) -> tuple[Address, list[Frame]]:
+    """Who sent a datagram, and its frames. Raises Malformed, WrongVersion or WrongGroup, and
+    changes nothing."""
+    if len(datagram) < HEADER_SIZE:
+        raise Malformed("shorter than a header")
+    magic, version, flags, its_group, source, control_size = _HEADER.unpack_from(datagram)
+    if magic != _MAGIC:
+        raise Malformed("not a Ringcast datagram")
+    if version != VERSION:
+        raise WrongVersion(f"version {version}, this is {VERSION}")
+    if its_group != group:
+        raise WrongGroup("another group")
+    end = HEADER_SIZE + control_size
+    if end > len(datagram):
+        raise Malformed("the control section is cut off")
+    view = memoryview(datagram)
+    (checksum,) = _CHECKSUM.unpack_from(datagram, _HEADER.size)
+    covered = view if flags & FLAG_FULL_CHECKSUM else view[:end]
+    if crc32(covered[HEADER_SIZE:], crc32(view[: _HEADER.size])) != checksum:
+        raise Malformed("the checksum does not match")
+    content, used = _decode_frames(datagram, view, end)
+    if used != len(datagram):
+        raise Malformed("bytes left over behind the payloads")
+    return Address(source), content
+
+
+def source_of(datagram: bytes | memoryview) -> Address | None:
+    """Who a datagram says it is from, without looking further; None when it is none of ours."""
+    if len(datagram) < HEADER_SIZE or bytes(datagram[:2]) != _MAGIC:
+        return None
+    return Address(_HEADER.unpack_from(datagram)[4])
+
+
+# Runs --------------------------------------------------------------------------------------------
+
+
+def _encode_run(frame: Data | UnicastData) -> bytes:
+    payloads = frame.payloads
+    count = len(payloads)
+    size = len(payloads[0])
+    uniform = size * count == frame.nbytes and (count == 1 or len(set(map(len, payloads))) == 1)
+    sizes = b"" if uniform else struct.pack(f"!{count}I", *map(len, payloads))
+    if not uniform:
+        size = _VARIED
+    if isinstance(frame, Data):
+        head = _DATA.pack(
+            *frame.view,
+            frame.start,
+            frame.origin,
+            frame.first,
+            frame.low,
+            frame.sent_at,
+            frame.flags,
+            count,
+            size,
+        )
+    else:
+        head = _UNICAST_DATA.pack(
+            frame.conn, frame.first, frame.low, frame.sent_at, frame.flags, count, size
+        )
+    return b"".join((_FRAME.pack(frame.code, len(head) + len(sizes)), head, sizes))
+
+
+_RUN_CODES = frozenset((Data.code, UnicastData.code))
+
+
+def _decode_frames(
+    datagram: bytes | memoryview, view: memoryview, end: int
+) -> tuple[list[Frame], int]:
+    """All frames of the control section, and where the last payload ends."""
+    content: list[Frame] = []
+    at, payload_at = HEADER_SIZE, end
+    while at < end:
+        if end - at < FRAME_SIZE:
+            raise Malformed("a frame's head is cut off")
+        code, size = _FRAME.unpack_from(view, at)
+        at += FRAME_SIZE
+        if size > end - at:
+            raise Malformed("a frame is cut off")
+        if code in _RUN_CODES:
+            frame, payload_at = _decode_run(datagram, view, code, at, size, payload_at)
+        else:
+            frame = _decode_control(view[at : at + size], code)
+        content.append(frame)
+        at += size
+    return content, payload_at
+
+
+def _decode_run(
+    datagram: bytes | memoryview, view: memoryview, code: int, at: int, size: int, payload_at: int
+) -> tuple[Frame, int]:
+    layout = _DATA if code == Data.code else _UNICAST_DATA
+    if size < layout.size:
+        raise Malformed("a run's head is cut off")
+    fields = layout.unpack_from(view, at)
+    count, common = fields[-2:]
+    varied = common == _VARIED
+    if count == 0 or size != layout.size + (4 * count if varied else 0):
+        raise Malformed("a run's head has the wrong size")
+    sizes = struct.unpack_from(f"!{count}I", view, at + layout.size) if varied else ()
+    nbytes = sum(sizes) if varied else count * common
+    if nbytes > len(datagram) - payload_at or (common == 0 and count > 65536):
+        raise Malformed("a run promises more than there is")
+    if varied:
+        payloads = _cut_varied(datagram, view, sizes, payload_at)
+    else:
+        payloads = _cut_uniform(datagram, view, count, common, payload_at)
+    if code == Data.code:
+        number, coordinator, start, origin, first, low, sent_at, run_flags = fields[:8]
+        view_id = ViewId(number, Address(coordinator))
+        run: Frame = Data(
+            view_id, start, Address(origin), first, low, sent_at, run_flags, payloads, nbytes
+        )
+    else:
+        conn, first, low, sent_at, run_flags = fields[:5]
+        run = UnicastData(conn, first, low, sent_at, run_flags, payloads, nbytes)
+    if not 0 < first <= SEQNO_MAX - count:
+        raise Malformed("seqnos out of range")
+    return run, payload_at + nbytes
+
+
+def _cut_uniform(
+    datagram: bytes | memoryview, view: memoryview, count: int, size: int, at: int
+) -> list[Payload]:
+    if size >= VIEW_PAYLOAD_SIZE:
+        return [view[i : i + size] for i in range(at, at + count * size, size)]
+    if size == 0:
+        return [b""] * count
+    if isinstance(datagram, bytes):
+        return [datagram[i : i + size] for i in range(at, at + count * size, size)]
+    whole = bytes(view[at : at + count * size])
+    return [whole[i : i + size] for i in range(0, count * size, size)]
+
+
+def _cut_varied(
+    datagram: bytes | memoryview, view: memoryview, sizes: Sequence[int], at: int
+) -> list[Payload]:
+    payloads: list[Payload] = []
+    for size in sizes:
+        piece = view[at : at + size]
+        payloads.append(piece if size >= VIEW_PAYLOAD_SIZE else bytes(piece))
+        at += size
+    return payloads
+
+
+# Control frames ----------------------------------------------------------------------------------
+
+
+def _layout(frame: type[Frame]) -> list[tuple[str, Field]]:
+    hints = get_type_hints(frame)
+    names: tuple[str, ...] = tuple(frame.__slots__)
+    return [(name, field_of(hints[name])) for name in names]
+
+
+FRAME_TYPES: dict[int, type[Frame]] = {
+    frame.code: frame
+    for frame in vars(frames).values()
+    if isinstance(frame, type) and issubclass(frame, Frame) and frame is not Frame
+}
+_LAYOUTS = {
+    frame: _layout(frame) for frame in FRAME_TYPES.values() if frame not in (Data, UnicastData)
+}
+
+
+def _encode_control(frame: Frame) -> bytes:
+    body = b"".join([field.write(getattr(frame, name)) for name, field in _LAYOUTS[type(frame)]])
+    return _FRAME.pack(frame.code, len(body)) + body
+
+
+def _decode_control(view: memoryview, code: int) -> Frame:
+    frame = FRAME_TYPES.get(code)
+    if frame is None:
+        raise Malformed(f"no frame has the code {code}")
+    cursor = Cursor(view)
+    values = [field.read(cursor) for _, field in _LAYOUTS[frame]]
+    if cursor.at != len(view):
+        raise Malformed("bytes left over in a frame")
+    return frame(*values)

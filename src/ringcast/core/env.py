@@ -1,0 +1,55 @@
+"""All that a part may touch: the time of this step, the dice, the timers, the outbox and the
+counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from ringcast.core.address import Address, Peer
+from ringcast.core.outbox import Outbox
+from ringcast.core.timers import Timers
+
+if TYPE_CHECKING:
+    from ringcast.core.part import Part
+
+
+class Dice(Protocol):
+    """Chance, handed in so that a seed decides it; `random.Random` fits."""
+
+    def random(self) -> float:
+        """A number from 0 up to, but not including, 1."""
+        ...
+
+    def uniform(self, a: float, b: float, /) -> float:
+        """A number between a and b."""
+        ...
+
+    def getrandbits(self, k: int, /) -> int:
+        """A number of k bits."""
+        ...
+
+
+class Env:
+    """The world of one member, as its parts see it; `now` stands still during a step."""
+
+    __slots__ = ("clock_offset", "counters", "me", "mtu", "now", "out", "peer", "rng", "timers")
+
+    def __init__(self, peer: Peer, rng: Dice, clock_offset: float = 0.0, mtu: int = 60_000) -> None:
+        self.peer = peer
+        self.me: Address = peer.address
+        self.rng = rng
+        self.now = 0.0
+        """Seconds since some start, never going back."""
+        self.clock_offset = clock_offset
+        """What to add to `now` for the time of day."""
+        self.mtu = mtu
+        """The largest datagram that carries messages, in bytes."""
+        self.timers: Timers[Part] = Timers()
+        self.out = Outbox()
+        self.counters: Counter[str] = Counter()
+
+    @property
+    def clock(self) -> int:
+        """The time of day in microseconds, for stamps that others read."""
+        return int((self.now + self.clock_offset) * 1e6)

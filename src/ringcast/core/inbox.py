@@ -1,0 +1,137 @@
+"""The inbox: what has come for the application, in order, until it takes it.
+
+A message counts as delivered when the application has taken it, not when it has arrived; so the
+inbox tells the reliable layers how far each sender's messages were taken, and they ack no more than
+that. Its size is bounded by their windows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import NamedTuple, Protocol
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch
+from ringcast.core.env import Env
+from ringcast.core.events import Event, Skipped
+from ringcast.core.part import Layer
+
+
+class Delivery(Protocol):
+    """A reliable layer, as the inbox sees it."""
+
+    def deliver(self, sender: Address, up_to: int, nbytes: int) -> None:
+        """The application has taken this sender's messages up to here."""
+        ...
+
+
+class Taker(Protocol):
+    """A layer between the inbox and the reliable ones that counts what the application takes."""
+
+    def taken(self, sender: Address, up_to: int) -> None:
+        """The application has taken this sender's messages to the group up to here."""
+        ...
+
+
+class _Place(NamedTuple):
+    """What taking one event means for the layer that delivered it."""
+
+    sender: Address
+    is_group: bool
+    last: int
+    nbytes: int
+
+
+class Inbox(Layer):
+    """The top of the ladder."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self.events: deque[Event | _Place] = deque()
+        """What waits; a place alone stands for messages that a layer below has kept (fragments)."""
+        self.group: Delivery
+        self.pairs: Delivery
+        self.takers: tuple[Taker, ...] = ()
+        self.nbytes = 0
+        """Bytes that wait for the application."""
+        self.may_send = False
+        """Set when the layers below may have room again; whoever feeds the stack clears it."""
+        self._taken: list[_Place] = []
+        self._waiting: Counter[tuple[Address, bool]] = Counter()
+
+    def up(self, batch: Batch) -> None:
+        """Queue a batch for the application."""
+        self.events.append(batch)
+        self.nbytes += batch.nbytes
+        self._waiting[batch.sender, batch.dest is None] += 1
+
+    def absorbed(self, batch: Batch) -> None:
+        """A layer below keeps this batch (fragments): it counts as taken once all before it is."""
+        place = _place(batch)
+        if place[:2] not in self._waiting:
+            self._deliver(place)
+            return
+        self.events.append(place)
+        self._waiting[place[:2]] += 1
+
+    def resume(self) -> None:
+        """There may be room to send again."""
+        self.may_send = True
+
+    def push(self, event: Event) -> None:
+        """Queue something that is not a batch."""
+        self.events.append(event)
+        if isinstance(event, Skipped):
+            self._waiting[event.sender, not event.direct] += 1
+
+    def take(self, limit: int) -> list[Event]:
+        """The next events, with up to `limit` messages in them; `consumed` says when they are done
+        with."""
+        out: list[Event] = []
+        events, taken = self.events, self._taken
+        while events and limit > 0:
+            event = events.popleft()
+            if isinstance(event, _Place):
+                taken.append(event)
+                continue
+            if isinstance(event, Batch):
+                if len(event) > limit:
+                    event = self._split(event, limit)
+                limit -= len(event)
+                self.nbytes -= event.nbytes
+                taken.append(_place(event))
+            elif isinstance(event, Skipped):
+                taken.append(_Place(event.sender, not event.direct, event.last, 0))
+            out.append(event)
+        return out
+
+    def consumed(self) -> None:
+        """The application is done with everything it was handed."""
+        while self._taken:
+            taken, self._taken = self._taken, []
+            for place in taken:
+                self._waiting[place[:2]] -= 1
+                if not self._waiting[place[:2]]:
+                    del self._waiting[place[:2]]
+                self._deliver(place)
+            while self.events and isinstance(kept := self.events[0], _Place):
+                self._taken.append(kept)
+                self.events.popleft()
+
+    def _split(self, batch: Batch, limit: int) -> Batch:
+        """The first `limit` messages; the rest goes back to the head of the queue."""
+        middle = batch.first + limit
+        self.events.appendleft(batch.part(middle, batch.last))
+        self._waiting[batch.sender, batch.dest is None] += 1
+        return batch.part(batch.first, middle - 1)
+
+    def _deliver(self, place: _Place) -> None:
+        if place.is_group:
+            for taker in self.takers:
+                taker.taken(place.sender, place.last)
+        layer = self.group if place.is_group else self.pairs
+        layer.deliver(place.sender, place.last, place.nbytes)
+
+
+def _place(batch: Batch) -> _Place:
+    return _Place(batch.sender, batch.dest is None, batch.last, batch.nbytes)

@@ -1,0 +1,148 @@
+"""Repair: when to ask for what is missing in one window.
+
+A gap is asked for at its second sighting: first seen when a later message overtakes it, asked for
+when it is still there after a delay that adapts to the reordering seen on the path, so that
+reordering costs no request and a loss does not wait for an interval. All gaps are asked for at
+once, as ranges. What was asked for and did not come is asked for again after about two round trips,
+then twice as long, and so on up to a bound.
+
+Gaps only open at the high end of a window, so a sighting is an interval of seqnos: what is still
+missing in it is read from the window's gaps when its time comes, and nothing needs to be updated
+when messages arrive.
+"""
+
+from __future__ import annotations
+
+from ringcast.core.ranges import RangeSet
+from ringcast.core.timers import NEVER
+from ringcast.core.windows import ReceiveWindow
+
+SIGHTINGS_MAX = 64
+
+
+class Pace:
+    """What a path has shown: its round trip and how late overtaken messages come."""
+
+    __slots__ = ("_reorder", "_rtt", "delay_max", "delay_min", "repeat_min")
+
+    def __init__(self, delay_min: float, delay_max: float, repeat_min: float = 0.0015) -> None:
+        self.delay_min = delay_min
+        self.delay_max = delay_max
+        self.repeat_min = repeat_min
+        self._reorder = 0.0
+        self._rtt: float | None = None
+
+    @property
+    def delay(self) -> float:
+        """How long after its first sighting a gap is asked for."""
+        return min(max(self.delay_min, 1.25 * self._reorder), self.delay_max)
+
+    def repeat(self, tries: int) -> float:
+        """How long after having asked so many times it is asked again."""
+        first = self.delay_max / 2 if self._rtt is None else max(self.repeat_min, 2 * self._rtt)
+        return min(first * 2.0 ** (tries - 1), max(2 * self.delay_max, 4 * first))
+
+    def answered(self, seconds: float) -> None:
+        """An answer took this long."""
+        self._rtt = seconds if self._rtt is None else 0.8 * self._rtt + 0.2 * seconds
+
+    def overtaken(self, seconds: float) -> None:
+        """Something came by itself, this late."""
+        self._reorder = max(seconds, 0.9 * self._reorder)
+
+    def calm(self) -> None:
+        """A request was needed: nothing came by itself, so the path reorders less than was
+        thought."""
+        self._reorder *= 0.95
+
+
+class _Sighting:
+    """Missing messages among first to last, seen at one moment."""
+
+    __slots__ = ("due", "first", "last", "seen", "tries")
+
+    def __init__(self, first: int, last: int, seen: float, due: float) -> None:
+        self.first = first
+        self.last = last
+        self.seen = seen
+        self.due = due
+        self.tries = 0
+
+
+class Repair:
+    """The requests of one window."""
+
+    __slots__ = ("_noted", "_sightings", "pace", "window")
+
+    def __init__(self, window: ReceiveWindow, pace: Pace) -> None:
+        self.window = window
+        self.pace = pace
+        self._noted = window.handed
+        self._sightings: list[_Sighting] = []
+
+    @property
+    def deadline(self) -> float:
+        """When `due` is to be called; NEVER while nothing is missing."""
+        return min([sighting.due for sighting in self._sightings], default=NEVER)
+
+    def look(self, now: float, spread: float = 0.0) -> None:
+        """Note new gaps and forget closed ones; called after something out of order has come."""
+        window = self.window
+        high = window.high
+        if high > self._noted:
+            if window.gaps and window.gaps.last > self._noted:
+                due = now + self.pace.delay + spread
+                self._sightings.append(_Sighting(self._noted + 1, high, now, due))
+            self._noted = high
+        for sighting in self._sightings:
+            if not window.gaps.clip(sighting.first, sighting.last):
+                self._closed(sighting, now)
+        self._sightings = [sighting for sighting in self._sightings if sighting.tries >= 0]
+        if len(self._sightings) > SIGHTINGS_MAX:
+            self._join_oldest()
+
+    def due(self, now: float, max_ranges: int, max_messages: int) -> RangeSet:
+        """What is to be asked for now, within these bounds."""
+        wanted = RangeSet()
+        for sighting in self._sightings:
+            if sighting.due > now:
+                continue
+            missing = self.window.gaps.clip(sighting.first, sighting.last)
+            room = max_ranges - wanted.count_ranges
+            part = missing.limited(room, max_messages - len(wanted))
+            for first, last in part:
+                wanted.add(first, last)
+            if sighting.tries == 0:
+                self.pace.calm()
+            if part or not missing:
+                sighting.tries += 1
+                sighting.seen = now
+            sighting.due = now + self.pace.repeat(max(1, sighting.tries))
+        self._sightings = [
+            sighting
+            for sighting in self._sightings
+            if sighting.due > now and self.window.gaps.clip(sighting.first, sighting.last)
+        ]
+        return wanted
+
+    def hurry(self, now: float) -> None:
+        """Ask for everything that is missing at the next occasion, whatever was asked before."""
+        for sighting in self._sightings:
+            sighting.due = now
+            sighting.tries = min(sighting.tries, 1)
+
+    def _closed(self, sighting: _Sighting, now: float) -> None:
+        if sighting.tries == 0:
+            self.pace.overtaken(now - sighting.seen)
+        elif sighting.tries == 1:
+            self.pace.answered(now - sighting.seen)
+        sighting.tries = -1
+
+    def _join_oldest(self) -> None:
+        """Two sightings become one, so that their number stays bounded."""
+        one, two = self._sightings[:2]
+        two.first = min(one.first, two.first)
+        two.last = max(one.last, two.last)
+        two.due = min(one.due, two.due)
+        two.tries = max(one.tries, two.tries, 1)
+        del self._sightings[0]

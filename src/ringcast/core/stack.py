@@ -1,0 +1,244 @@
+"""The stack: one member's protocols as a function of what comes in and when.
+
+Its owner (the driver over sockets, the simulator over a heap) calls a few verbs, and after each of
+them sends what `drain` returns, takes events when the application wants some, and wakes the stack
+at `deadline`:
+
+    start(now)   receive(datagrams, now)   send(payloads, to, now)   wake(now)   take(limit, now)
+    leave(now)
+
+Nothing here blocks, reads a clock or calls the application.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from ringcast.core.address import Address, Peer
+from ringcast.core.batch import Batch, Payload
+from ringcast.core.codec import decode, group_id
+from ringcast.core.env import Dice, Env
+from ringcast.core.events import Event, Suspected, ViewChange
+from ringcast.core.frames import Frame
+from ringcast.core.inbox import Inbox
+from ringcast.core.outbox import Datagram
+from ringcast.core.part import Installation, Part, Spec
+from ringcast.core.ports import Ports
+from ringcast.core.view import View
+from ringcast.core.wiring import build
+from ringcast.errors import Closed, NotMember, RemoteError, TooLarge
+
+
+class Stack:
+    """One member's protocols, built from specs; see the module's docstring for the verbs."""
+
+    def __init__(
+        self, specs: Sequence[Spec], peer: Peer, group: str, rng: Dice, clock_offset: float = 0.0
+    ) -> None:
+        self.group = group
+        self.view: View | None = None
+        self.closed: str | None = None
+        """Why the stack is closed; None while it runs."""
+        self.env = Env(peer, rng, clock_offset)
+        self._group_id = group_id(group)
+        self._inbox = Inbox(self.env)
+        self._built = build(specs, self.env, self._inbox, self._group_id)
+        self._top = self._built.top
+        self._owners: dict[type[Frame], Part] = {
+            kind: part for part in self._built.parts for kind in part.kinds
+        }
+        built = self._built
+        ports = Ports(
+            self,
+            built.flush,
+            built.membership,
+            built.discovery,
+            built.table,
+            self._inbox,
+            built.numbering,
+            built.tracker,
+            built.brakes,
+        )
+        for part in self._built.parts:
+            part.connect(ports)
+        self._listeners = [part for part in self._built.parts if part.hears]
+
+    # The verbs -----------------------------------------------------------------------------------
+
+    def start(self, now: float) -> None:
+        """Begin to look for the group; the first ViewChange among the events says that it is
+        joined."""
+        self.env.now = now
+        for part in self._built.parts:
+            part.on_start()
+
+    def receive(self, datagrams: Iterable[bytes | memoryview], now: float) -> None:
+        """Take all datagrams that are there. What is not right in them is counted and dropped."""
+        self.env.now = max(now, self.env.now)
+        counters = self.env.counters
+        gate = self._built.gate
+        for datagram in datagrams:
+            if self.closed is not None:
+                return
+            if gate is not None and not gate.admit():
+                continue
+            try:
+                source, frames = decode(datagram, self._group_id)
+                if source == self.env.me:
+                    continue
+                for part in self._listeners:
+                    part.on_heard(source)
+                for frame in frames:
+                    self._dispatch(frame, source)
+            except RemoteError as error:
+                counters[f"dropped_{error.reason}"] += 1
+
+    def send(self, payloads: Sequence[Payload], to: Address | None, now: float) -> int:
+        """Send as many of the payloads as there is room for, as one run; returns how many that was.
+
+        The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
+        """
+        self.env.now = max(now, self.env.now)
+        self._check_sendable(payloads, to)
+        room, space = self._top.room(to)
+        count = min(len(payloads), room)
+        if count <= 0:
+            return 0
+        if count < len(payloads):
+            payloads = payloads[:count]
+        nbytes = sum(map(len, payloads))
+        if nbytes > space:
+            ends = list(accumulate(map(len, payloads)))
+            count = max(1, bisect_right(ends, space))
+            payloads, nbytes = payloads[:count], ends[count - 1]
+        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to))
+        return count
+
+    def wake(self, now: float) -> None:
+        """Do what is due by now."""
+        self.env.now = max(now, self.env.now)
+        timers = self.env.timers
+        while self.closed is None and (due := timers.pop_due(self.env.now)) is not None:
+            part, name = due
+            part.on_timer(name)
+
+    def take(self, limit: int, now: float) -> list[Event]:
+        """The application's next events, with up to `limit` messages; call `consumed` when it is
+        done with them."""
+        self.env.now = max(now, self.env.now)
+        return self._inbox.take(limit)
+
+    def consumed(self, now: float) -> None:
+        """The application is done with everything that `take` gave it: now it counts as
+        delivered."""
+        self.env.now = max(now, self.env.now)
+        self._inbox.consumed()
+
+    def leave(self, now: float) -> None:
+        """Leave in order; `closed` says when it is done."""
+        self.env.now = max(now, self.env.now)
+        if self.closed is None:
+            self._built.membership.leave()
+
+    # What the owner reads ------------------------------------------------------------------------
+
+    def drain(self) -> list[Datagram]:
+        """The datagrams to be sent, in order; they are the caller's from here on."""
+        return self._built.wire.pack(self.env.out)
+
+    @property
+    def learned(self) -> list[Peer]:
+        """Members whose whereabouts the transport should know; the caller empties it."""
+        return self.env.out.learned
+
+    @property
+    def deadline(self) -> float:
+        """When `wake` is to be called next."""
+        return self.env.timers.deadline if self.closed is None else float("inf")
+
+    @property
+    def pending(self) -> bool:
+        """Whether `take` has something to give."""
+        return bool(self._inbox.events)
+
+    def writable(self, to: Address | None = None) -> bool:
+        """Whether `send` would take at least one message now."""
+        return self.closed is None and self._top.room(to)[0] > 0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How often each thing happened, by name."""
+        return self.env.counters
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts from the top of the ladder to the control parts, to be looked at only."""
+        return self._built.parts
+
+    def snapshot(self) -> dict[str, object]:
+        """View, marks and counters as plain data."""
+        view = self.view
+        out: dict[str, object] = {
+            "me": str(self.env.me),
+            "view": None if view is None else str(view.id),
+            "members": [] if view is None else [view.name(member) for member in view],
+            "counters": dict(self.env.counters),
+            "closed": self.closed,
+        }
+        for part in self._built.parts:
+            state = part.snapshot()
+            if state:
+                out[type(part).__name__.lower()] = state
+        return out
+
+    # What parts ask of the stack (ports.Control) -------------------------------------------------
+
+    def install(self, installation: Installation) -> None:
+        """Give a view to every part, then to the application."""
+        self.view = installation.view
+        for peer in installation.view.peers:
+            self.env.out.learn(peer)
+        self._inbox.push(ViewChange(installation.view, installation.joined, installation.left))
+        for part in self._built.parts:
+            part.on_view(installation)
+        self._inbox.may_send = True
+
+    def emit(self, event: Event) -> None:
+        """Queue an event for the application."""
+        self._inbox.push(event)
+
+    def suspect(self, member: Address, suspected: bool) -> None:
+        """Tell every part that a member is suspected, or no longer."""
+        if suspected:
+            self._inbox.push(Suspected(member))
+        for part in self._built.parts:
+            part.on_suspect(member, suspected)
+
+    def finish(self, reason: str) -> None:
+        """Close for good."""
+        if self.closed is None:
+            self.closed = reason
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _dispatch(self, frame: Frame, source: Address) -> None:
+        owner = self._owners.get(type(frame))
+        if owner is None:
+            self.env.counters["dropped_unowned"] += 1
+            return
+        owner.on_frame(frame, source)
+
+    def _check_sendable(self, payloads: Sequence[Payload], to: Address | None) -> None:
+        if self.closed is not None:
+            raise Closed(f"the group is closed: {self.closed}")
+        if to is not None and (self.view is None or to not in self.view):
+            raise NotMember(f"{to} is not in the view; send to one of view.members")
+        largest = self._built.max_message
+        size = max(map(len, payloads), default=0)
+        if size > largest:
+            raise TooLarge(
+                f"a message of {size:,} bytes is larger than the {largest:,} that this stack"
+                " carries; split it, or use a stack with Fragment and a larger max_message"
+            )

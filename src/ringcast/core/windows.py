@@ -1,0 +1,251 @@
+"""The windows of a sender and of a receiver: what was sent, what came, and what is missing.
+
+Everything is a range of seqnos. A run of messages goes in and out as one batch; a loss is one entry
+in a set of gaps that every call keeps up to date, so nothing is ever scanned for. The marks:
+
+    SendWindow      low ≤ delivered ≤ high ≤ low + capacity
+                    acked by all    taken by the own application    last sent
+
+    ReceiveWindow   low ≤ delivered ≤ handed ≤ high ≤ low + capacity
+                    purged    taken by the application    handed up to it    known to exist
+
+Exactly `capacity` messages fit, low + 1 to low + capacity. A sender must not append more; a
+receiver drops what does not fit and counts it. `handed` and `delivered` are two marks because a
+message counts as delivered, and is acked, only when the application has taken it: one that falls
+behind keeps `low` back, and so stops its senders.
+
+Above `handed` each seqno up to `high` is stored, missing (in `gaps`) or skipped (it will never
+come). Where nothing is known beyond `handed`, a run that continues it is handed up as it came and
+nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ringcast.core.batch import Batch
+from ringcast.core.ranges import RangeSet
+from ringcast.core.runs import RunStore
+from ringcast.errors import ConfigError, LocalError
+
+
+class Hole(NamedTuple):
+    """Messages first to last that will never come, in their place among the runs."""
+
+    first: int
+    last: int
+
+
+class SendWindow:
+    """What this member sent and somebody may still ask for, bounded by messages and by bytes."""
+
+    __slots__ = ("_store", "capacity", "delivered", "high", "low", "max_bytes")
+
+    def __init__(self, capacity: int, max_bytes: int | None = None, offset: int = 0) -> None:
+        """Raises ConfigError if a bound is below 1."""
+        _check_bounds(capacity, max_bytes)
+        self._store = RunStore()
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+        self.low = self.delivered = self.high = offset
+
+    def room(self) -> tuple[int, int]:
+        """How many messages and bytes may be appended; a single message may pass the bytes."""
+        messages = self.low + self.capacity - self.high
+        if self.max_bytes is None:
+            return messages, 1 << 62
+        nbytes = self.max_bytes - self._store.nbytes
+        return (messages if nbytes > 0 else 0), max(nbytes, 0)
+
+    def append(self, run: Batch) -> None:
+        """Number a run and keep it. Raises LocalError if it does not fit: ask `room` first."""
+        if len(run) > self.low + self.capacity - self.high:
+            raise LocalError(f"{len(run)} messages do not fit: wait until room() has grown.")
+        run.first = self.high + 1
+        self.high += len(run)
+        self._store.add(run)
+        assert self.low <= self.delivered <= self.high <= self.low + self.capacity
+
+    def deliver(self, up_to: int) -> None:
+        """The own application has taken everything up to here; frees nothing."""
+        self.delivered = max(self.delivered, min(up_to, self.high))
+
+    def get(self, ranges: RangeSet) -> list[Batch]:
+        """The runs that are still kept, cut to the ranges."""
+        kept = ranges.clip(self.low + 1, self.high)
+        return self._store.get_all(kept)
+
+    def purge(self, up_to: int) -> int:
+        """Everybody has everything up to here; how many messages that frees. Never goes back."""
+        up_to = min(up_to, self.high)
+        if up_to <= self.low:
+            return 0
+        freed = up_to - self.low
+        self.low = up_to
+        self.delivered = max(self.delivered, up_to)
+        self._store.purge(up_to)
+        return freed
+
+    @property
+    def outstanding(self) -> int:
+        """How many messages not everybody has."""
+        return self.high - self.low
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept."""
+        return self._store.nbytes
+
+
+class ReceiveWindow:
+    """What arrived from one sender: handed up in order, kept until purged when `keep` is set."""
+
+    __slots__ = (
+        "_bound",
+        "_skipped",
+        "_store",
+        "capacity",
+        "delivered",
+        "duplicates",
+        "gaps",
+        "handed",
+        "high",
+        "keep",
+        "low",
+        "overflows",
+    )
+
+    def __init__(self, capacity: int, offset: int = 0, keep: bool = False) -> None:
+        """Raises ConfigError if capacity is below 1."""
+        _check_bounds(capacity, None)
+        self._store = RunStore()
+        self._skipped = RangeSet()
+        self._bound: int | None = None
+        self.capacity = capacity
+        self.keep = keep
+        self.low = self.delivered = self.handed = self.high = offset
+        self.gaps = RangeSet()
+        """What is missing between `handed` and `high`. To be read only."""
+        self.duplicates = 0
+        self.overflows = 0
+
+    def put(self, run: Batch) -> list[Batch | Hole]:
+        """Take a run that came; what can be handed up now, in order.
+
+        What is there already, and what lies past low + capacity, is dropped and counted.
+        """
+        last = run.last
+        in_order = run.first == self.handed + 1 and self.handed == self.high
+        if (
+            in_order
+            and last <= self.low + self.capacity
+            and (self._bound is None or last <= self._bound)
+        ):
+            self.handed = self.high = last
+            if self.keep:
+                self._store.add(run)
+            return [run]
+        self._store_new(run)
+        return self.hand()
+
+    def hand(self) -> list[Batch | Hole]:
+        """What can be handed up now: everything before the first gap and up to the bound of
+        `hold`."""
+        ready = self.gaps.first - 1 if self.gaps else self.high
+        if self._bound is not None:
+            ready = min(ready, self._bound)
+        first = self.handed + 1
+        if ready < first:
+            return []
+        runs: list[Batch | Hole] = list(self._store.get(first, ready))
+        self.handed = ready
+        if not self.keep:
+            self._store.purge(ready)
+        if self._skipped and self._skipped.first <= ready:
+            holes = self._skipped.clip(first, ready)
+            self._skipped.discard(first, ready)
+            runs.extend(Hole(*hole) for hole in holes)
+            runs.sort(key=lambda item: item.first)
+        return runs
+
+    def hold(self, bound: int | None) -> None:
+        """Hand up nothing above this seqno; None lifts it. What lies above is stored while it
+        fits."""
+        self._bound = bound
+
+    @property
+    def held_at(self) -> int | None:
+        """The bound that `hold` has set."""
+        return self._bound
+
+    def deliver(self, up_to: int) -> None:
+        """The application has taken everything up to here, which was handed up before."""
+        self.delivered = max(self.delivered, min(up_to, self.handed))
+        if not self.keep:
+            self.low = self.delivered
+        assert self.low <= self.delivered <= self.handed <= self.high
+
+    def take(self) -> list[Batch | Hole]:
+        """Hand up and deliver at once, for those who need no difference."""
+        runs = self.hand()
+        self.deliver(self.handed)
+        return runs
+
+    def expect(self, high: int) -> None:
+        """Messages up to here exist, somebody said; those that do not fit the window come later."""
+        high = min(high, self.low + self.capacity)
+        if high > self.high:
+            self.gaps.add(self.high + 1, high)
+            self.high = high
+
+    def skip(self, up_to: int) -> None:
+        """Messages up to here that are missing will never come."""
+        self.expect(up_to)
+        lost = self.gaps.clip(self.handed + 1, up_to)
+        for first, last in lost:
+            self.gaps.discard(first, last)
+            self._skipped.add(first, last)
+
+    def get(self, ranges: RangeSet) -> list[Batch]:
+        """The runs that are stored or kept, cut to the ranges."""
+        return self._store.get_all(ranges.clip(self.low + 1, self.high))
+
+    def purge(self, up_to: int) -> None:
+        """Everybody has everything up to here: free it, as far as the own application has taken
+        it."""
+        up_to = min(up_to, self.delivered)
+        if up_to > self.low:
+            self.low = up_to
+            self._store.purge(up_to)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are stored or kept."""
+        return self._store.nbytes
+
+    def _store_new(self, run: Batch) -> None:
+        """Store the messages of a run that are neither here nor past the window."""
+        first, last = max(run.first, self.handed + 1), min(run.last, self.low + self.capacity)
+        self.overflows += max(0, run.last - max(last, run.first - 1))
+        if first > last:
+            self.duplicates += max(0, min(run.last, self.handed) - run.first + 1)
+            return
+        missing = self.gaps.clip(first, last)
+        if last > self.high:
+            begin = max(first, self.high + 1)
+            if begin > self.high + 1:
+                self.gaps.add(self.high + 1, begin - 1)
+            missing.add(begin, last)
+            self.high = last
+        for begin, end in missing:
+            self._store.add(run.part(begin, end))
+            self.gaps.discard(begin, end)
+        self.duplicates += last - run.first + 1 - len(missing)
+        assert self.delivered <= self.handed <= self.high <= self.low + self.capacity
+
+
+def _check_bounds(capacity: int, max_bytes: int | None) -> None:
+    if capacity < 1:
+        raise ConfigError(f"a window needs a capacity of at least 1, not {capacity}")
+    if max_bytes is not None and max_bytes < 1:
+        raise ConfigError(f"a window needs max_bytes of at least 1, not {max_bytes}")

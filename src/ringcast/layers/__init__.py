@@ -1,0 +1,1 @@
+"""The data path: one protocol a file, each a layer of the ladder that batches climb."""

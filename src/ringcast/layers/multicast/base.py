@@ -1,0 +1,393 @@
+"""What every reliable multicast does: number, store and send; put in order and hand up; ask and
+answer.
+
+The rules that hold the rest together:
+
+- Number, store and send are one step, so the wire order is the seqno order. A message that has its
+  number is kept until everybody has it.
+- Own messages are handed up from here and never taken from the network.
+- Each run carries its sender's view and where that view begins in the sender's seqnos. A receiver
+  hands up nothing of a view that it has not installed; so a message is delivered in the view it was
+  sent in, or not at all.
+- Before a view change the sender stops (`freeze`), and everybody gets what everybody else has
+  (`aim`): messages of the living up to where they stopped, messages of the departed up to the
+  furthest that a survivor holds.
+
+How long messages are kept, and who says that everybody has them, is what the subclasses differ in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch
+from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
+from ringcast.core.cut import cut
+from ringcast.core.env import Env
+from ringcast.core.events import Skipped
+from ringcast.core.frames import Data, Ending, Frame, Held, Last, Nak
+from ringcast.core.part import Installation
+from ringcast.core.ports import Ports
+from ringcast.core.repair import Pace, Repair
+from ringcast.core.timers import NEVER
+from ringcast.core.view import NO_VIEW, ViewId
+from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
+from ringcast.layers.multicast.answers import Answers
+from ringcast.layers.multicast.parking import Parking
+from ringcast.layers.multicast.patience import GONE, Patience
+from ringcast.layers.multicast.settings import MulticastSpec
+
+
+class ReliableMulticast(Patience):
+    """The layer that gets every message of the group to every member, in its sender's order."""
+
+    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last)
+
+    def __init__(self, env: Env, spec: MulticastSpec, keep: bool) -> None:
+        super().__init__(env)
+        self.spec = spec
+        self.sent = SendWindow(spec.capacity, spec.max_bytes)
+        self.windows: dict[Address, ReceiveWindow] = {}
+        """Of every other member of the view."""
+        self._keep = keep
+        self._view = NO_VIEW
+        self._size = 0
+        self._start = 0
+        self._frozen = True
+        self._aiming = False
+        self._aims: dict[Address, int] = {}
+        self._holders: dict[Address, Address] = {}
+        self._departed: dict[Address, ReceiveWindow] = {}
+        self._repairs: dict[Address, Repair] = {}
+        self._answers = Answers(env, spec)
+        self._parking = Parking(spec.park_frames)
+        self._sent_since_tick = False
+        self._announced_low = 0
+
+    def connect(self, ports: Ports) -> None:
+        self._control = ports.control
+        self._membership = ports.membership
+        self._tracker = ports.tracker
+
+    # Sending -------------------------------------------------------------------------------------
+
+    def room(self, dest: Address | None) -> tuple[int, int]:
+        if dest is not None:
+            return self.below.room(dest)
+        return (0, 0) if self._frozen else self.sent.room()
+
+    def down(self, batch: Batch) -> None:
+        if batch.dest is not None:
+            self.below.down(batch)
+            return
+        assert not self._frozen
+        batch.sent_at = self.env.clock
+        for run in cut(batch, self.env.mtu - HEADER_SIZE - DATA_SIZE):
+            self.sent.append(run)
+            self.env.out.send(self._frame(run))
+            if self.spec.loopback:
+                self.above.up(run)
+        if not self.spec.loopback:
+            self.deliver(self.env.me, self.sent.high, 0)
+        self._sent_since_tick = True
+        self._arm()
+
+    def _frame(self, run: Batch) -> Data:
+        start, low = self._start, self.sent.low
+        if run.sender != self.env.me:
+            start, low = run.last, 0  # Of a departed sender: everything belongs to a former view.
+        return Data(
+            self._view,
+            start,
+            run.sender,
+            run.first,
+            low,
+            run.sent_at,
+            run.flags,
+            run.payloads,
+            run.nbytes,
+        )
+
+    # Receiving -----------------------------------------------------------------------------------
+
+    def on_frame(self, frame: Frame, source: Address) -> None:
+        if isinstance(frame, Data):
+            self._on_data(frame, source)
+        elif isinstance(frame, Nak):
+            self._on_nak(frame, source)
+        elif isinstance(frame, Last):
+            self._on_last(frame, source)
+
+    def _on_data(self, frame: Data, source: Address) -> None:
+        origin = frame.origin
+        window = self.windows.get(origin)
+        if window is None:
+            self._on_unknown(frame, source)
+            return
+        if source != origin:
+            if origin not in self._holders:
+                self.env.counters["dropped_on_behalf"] += 1
+                return
+        elif frame.view != self._view and not self._admit(window, frame.view, frame.start):
+            self.env.counters["dropped_old_view"] += 1
+            return
+        self._forget_stable(window, frame.low)
+        run = Batch(
+            origin,
+            frame.payloads,
+            frame.nbytes,
+            first=frame.first,
+            flags=frame.flags,
+            sent_at=frame.sent_at,
+        )
+        in_order = window.handed == window.high
+        self._hand_up(origin, window.put(run))
+        if not in_order or window.gaps:
+            self._look(origin, window)
+        self._check_aims()
+
+    def _admit(self, window: ReceiveWindow, view: ViewId, start: int) -> bool:
+        """Whether messages sent in another view than this member's may be stored."""
+        if view.number < self._view.number:
+            return False  # All of them were handed up before this view was installed.
+        bound = window.held_at
+        window.hold(start if bound is None else min(start, bound))
+        return True
+
+    def _on_unknown(self, frame: Data, source: Address) -> None:
+        """Messages of somebody who is not in the view: perhaps of a view that is on its way."""
+        if frame.view.number > self._view.number and source == frame.origin:
+            if self._parking.park(frame, source):
+                return
+            self.env.counters["dropped_parking_full"] += 1
+            return
+        self.env.counters["dropped_not_member"] += 1
+        if source not in self.windows:
+            self._membership.stranger(source)
+
+    def _on_last(self, frame: Last, source: Address) -> None:
+        window = self.windows.get(source)
+        if window is None:
+            return
+        high = frame.high
+        if frame.view != self._view:
+            if not self._admit(window, frame.view, frame.start):
+                return
+            high = min(high, frame.start)
+        if window.handed < frame.low <= frame.high and frame.view == self._view:
+            self.env.counters["skipped"] += min(frame.low, window.high) - window.handed
+            window.skip(frame.low)
+            self._hand_up(source, window.hand())
+        self._forget_stable(window, frame.low)
+        window.expect(high)
+        self._look(source, window)
+        if frame.low < frame.high:
+            self._on_announced(source, window)
+        self._check_aims()
+
+    def _hand_up(self, origin: Address, runs: list[Batch | Hole], reason: str = GONE) -> None:
+        for run in runs:
+            if isinstance(run, Hole):
+                self._control.emit(Skipped(origin, run.first, run.last, reason))
+            else:
+                self.above.up(run)
+
+    def deliver(self, sender: Address, up_to: int, nbytes: int) -> None:
+        """The application has taken this sender's messages up to here."""
+        if sender == self.env.me:
+            self.sent.deliver(up_to)
+            self._on_self_delivered()
+            return
+        window = self.windows.get(sender)
+        if window is not None:
+            window.deliver(up_to)
+            self._on_delivered(sender, window, nbytes)
+            if self._aiming:
+                window.expect(self._aims.get(sender, 0))
+                self._look(sender, window)
+
+    # Asking and answering ------------------------------------------------------------------------
+
+    def _look(self, origin: Address, window: ReceiveWindow) -> None:
+        """Note gaps, so that they are asked for when their time comes."""
+        repair = self._repairs.get(origin)
+        if repair is None:
+            if not window.gaps:
+                return
+            pace = Pace(self.spec.request_delay, self.spec.xmit_interval)
+            repair = self._repairs[origin] = Repair(window, pace)
+        spread = self.env.rng.random() * self.spec.request_delay if self._size > 8 else 0.0
+        repair.look(self.env.now, spread)
+        deadline = repair.deadline
+        if deadline != NEVER:
+            self.env.timers.set_earlier(self, "repair", deadline)
+
+    def _ask(self) -> None:
+        now, deadline = self.env.now, NEVER
+        max_ranges = min(self.spec.request_ranges, (self.env.mtu - HEADER_SIZE - 64) // 16)
+        for origin, repair in self._repairs.items():
+            if repair.deadline <= now:
+                wanted = repair.due(now, max_ranges, self.spec.request_messages)
+                if wanted:
+                    self.env.counters["requested"] += len(wanted)
+                    holder = self._holders.get(origin, origin)
+                    self.env.out.send(Nak(origin, wanted), holder)
+                    if self._tracker is not None:
+                        self._tracker.requested(origin, wanted.first)
+            deadline = min(deadline, repair.deadline)
+        if deadline != NEVER:
+            self.env.timers.set(self, "repair", deadline)
+
+    def _on_nak(self, frame: Nak, source: Address) -> None:
+        if frame.origin == self.env.me:
+            runs = self.sent.get(frame.ranges)
+            if frame.ranges.first <= self.sent.low:
+                self.env.out.send(self._last(), source)
+        else:
+            window = self._departed.get(frame.origin) or self.windows.get(frame.origin)
+            runs = [] if window is None else window.get(frame.ranges)
+        for run, target in self._answers.choose(runs, source):
+            self.env.counters["resent"] += len(run)
+            self.env.out.send(self._frame(run), target)
+
+    def _last(self) -> Last:
+        return Last(self._view, self._start, self.sent.low, self.sent.high)
+
+    # The tick: announcements while somebody may lack something -----------------------------------
+
+    def _arm(self) -> None:
+        if not self.env.timers.is_set(self, "tick"):
+            self.env.timers.set(self, "tick", self.env.now + self.spec.xmit_interval)
+
+    def on_timer(self, name: str) -> None:
+        if name == "repair":
+            self._ask()
+        elif name == "tick":
+            self._tick()
+
+    def _tick(self) -> None:
+        if not self._alone and (self.sent.outstanding or self.sent.low > self._announced_low):
+            if not self._sent_since_tick:
+                # The last of them, when nothing is outstanding any more, lets receivers free what
+                # they keep.
+                self._announced_low = self.sent.low
+                self.env.out.send(self._last())
+            self._arm()
+        self._sent_since_tick = False
+
+    @property
+    def _alone(self) -> bool:
+        return not self.windows
+
+    # View changes (ports.Flush) ------------------------------------------------------------------
+
+    def freeze(self, departed: Iterable[Address]) -> int:
+        self._frozen, self._aiming, self._aims = True, False, {}
+        for member in departed:
+            window = self.windows.get(member)
+            if window is not None:
+                window.hold(window.handed)
+        return self.sent.high
+
+    def held(self, departed: Iterable[Address]) -> tuple[Held, ...]:
+        windows = ((member, self.windows.get(member)) for member in departed)
+        return tuple(Held(m, w.low, w.handed) for m, w in windows if w is not None)
+
+    def aim(self, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
+        ends = {ending.origin: ending for ending in endings}
+        self._aiming, self._aims = True, {}
+        self._holders = {}
+        for sender, window in self.windows.items():
+            target = starts.get(sender, window.handed)
+            if sender in ends:
+                target = ends[sender].last
+                self._holders[sender] = ends[sender].holder
+                self._forget_stable(window, ends[sender].low)
+            self._aims[sender] = max(target, window.handed)
+            window.hold(self._aims[sender])
+            window.expect(self._aims[sender])
+            self._look(sender, window)
+            if sender in self._repairs:
+                self._repairs[sender].hurry(self.env.now)
+                self.env.timers.set_earlier(self, "repair", self.env.now)
+        for sender, window in self.windows.items():
+            self._hand_up(sender, window.hand())
+        self._check_aims()
+
+    def reached(self) -> bool:
+        return all(self.windows[sender].handed >= aim for sender, aim in self._aims.items())
+
+    def _check_aims(self) -> None:
+        if self._aiming and self.reached():
+            self._aiming = False
+            self._membership.reached()
+
+    @property
+    def drained(self) -> bool:
+        return not self.sent.outstanding
+
+    def on_view(self, installation: Installation) -> None:
+        view, me = installation.view, self.env.me
+        self._view, self._size, self._start = view.id, len(view), installation.starts[me]
+        self._frozen = False
+        self._aiming, self._aims, self._holders, self._departed = False, {}, {}, {}
+        for member in installation.left:
+            window = self.windows.pop(member, None)
+            self._repairs.pop(member, None)
+            if window is not None and window.keep:
+                self._departed[member] = window
+        for member in installation.joined:
+            if member != me:
+                start = installation.starts[member]
+                self.windows[member] = ReceiveWindow(self.spec.capacity, start, self._keep)
+        self._on_members(installation)
+        for member, window in self.windows.items():
+            window.hold(None)
+            self._hand_up(member, window.hand())
+            if window.gaps:
+                self._look(member, window)
+        for frame, source in self._parking.take(view.id):
+            self._on_data(frame, source)
+        self._arm()
+        self.above.resume()
+
+    def snapshot(self) -> dict[str, object]:
+        sent = self.sent
+        return {
+            "sent": {
+                "low": sent.low,
+                "delivered": sent.delivered,
+                "high": sent.high,
+                "nbytes": sent.nbytes,
+            },
+            "windows": {
+                str(member): {
+                    "low": window.low,
+                    "delivered": window.delivered,
+                    "handed": window.handed,
+                    "high": window.high,
+                    "missing": len(window.gaps),
+                    "nbytes": window.nbytes,
+                }
+                for member, window in self.windows.items()
+            },
+        }
+
+    # What subclasses differ in -------------------------------------------------------------------
+
+    def _on_self_delivered(self) -> None:
+        """The own application has taken own messages."""
+
+    def _on_delivered(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
+        """The application has taken messages of another member."""
+
+    def _on_announced(self, sender: Address, window: ReceiveWindow) -> None:
+        """A sender has announced how far it is, since it knows of somebody who is behind."""
+
+    def _on_members(self, installation: Installation) -> None:
+        """The members have changed; windows are in place."""
+
+    def _forget_stable(self, window: ReceiveWindow, low: int) -> None:
+        """The sender says that everybody has its messages up to `low`."""

@@ -1,0 +1,60 @@
+"""The settings that every reliable multicast has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ringcast.core.part import Spec
+from ringcast.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MulticastSpec(Spec):
+    """The common settings; NakAck4 and NakAck3 add their own."""
+
+    role: ClassVar[str] = "multicast"
+
+    capacity: int = 16_384
+    """Messages that may be outstanding per sender. More hides longer round trips and costs memory
+    at everybody."""
+    max_bytes: int = 4_000_000
+    """Bytes that may be outstanding per sender; what a burst may put into the receivers' socket
+    buffers at once."""
+    xmit_interval: float = 0.1
+    """Seconds between the ticks at which an idle sender announces its last message and receivers
+    ack. Shorter finds a lost last message sooner, and costs a frame per tick while anything is
+    outstanding."""
+    request_delay: float = 0.001
+    """The least seconds between seeing a gap and asking for it; grows by itself where the path
+    reorders."""
+    request_ranges: int = 512
+    """The most gaps in one request."""
+    request_messages: int = 4_096
+    """The most messages in one request; the rest is asked for in the next."""
+    answer: str = "auto"
+    """Who gets a repeated message: "unicast" the one who asked, "multicast" everybody, "auto"
+    everybody once a second member asks for the same."""
+    loopback: bool = True
+    """Whether own messages come back to the own application."""
+    park_frames: int = 256
+    """Datagrams of a view that is still on its way that are kept until it comes."""
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for field in ("capacity", "max_bytes", "request_ranges", "request_messages"):
+            if getattr(self, field) < 1:
+                raise ConfigError(f"{name}.{field} is {getattr(self, field)}: give at least 1")
+        if self.xmit_interval <= 0:
+            raise ConfigError(f"{name}.xmit_interval is {self.xmit_interval}: give seconds above 0")
+        if not 0 <= self.request_delay <= self.xmit_interval:
+            raise ConfigError(
+                f"{name}.request_delay is {self.request_delay}: give 0 up to the xmit_interval"
+                f" of {self.xmit_interval} seconds"
+            )
+        if self.answer not in ("auto", "unicast", "multicast"):
+            raise ConfigError(
+                f'{name}.answer is "{self.answer}": give "auto", "unicast" or "multicast"'
+            )
+        if self.park_frames < 0:
+            raise ConfigError(f"{name}.park_frames is {self.park_frames}: give 0 or more")

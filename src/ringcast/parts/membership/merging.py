@@ -1,0 +1,99 @@
+"""Merging: coordinators of partitions that hear of each other again agree on one view.
+
+The one with the lowest address leads. It asks the others to stop their members (MERGE), while it
+stops its own; each answers with how its members go over (MERGE_READY) or that it cannot now
+(REFUSED). With all answers in, the leader makes one view of all of them. Who does not answer in
+time is left out, and found again by the next search.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringcast.core.address import Address, Peer
+from ringcast.core.frames import Merge, MergeReady, Refused
+from ringcast.core.view import ViewId
+
+if TYPE_CHECKING:
+    from ringcast.parts.membership.part import MembershipPart
+
+ASKED_MAX = 4
+"""How many times another coordinator is asked before it is left out."""
+
+
+class Merging:
+    """What a coordinator knows about other groups, and the merge that it leads."""
+
+    def __init__(self, part: MembershipPart) -> None:
+        self._env = part.env
+        self._others: dict[Address, tuple[Peer, ViewId]] = {}
+        self._proposal: ViewId | None = None
+        self._asked: dict[Address, int] = {}
+        self._ready: dict[Address, MergeReady] = {}
+
+    def found(self, coordinator: Peer, view: ViewId) -> None:
+        """Another group is there."""
+        known = self._others.get(coordinator.address)
+        if known is None or view > known[1]:
+            self._others[coordinator.address] = (coordinator, view)
+            self._env.out.learn(coordinator)
+
+    def leads(self, me: Address) -> bool:
+        """Whether there is something to merge and this coordinator is the one to do it."""
+        return bool(self._others) and me < min(self._others)
+
+    @property
+    def number(self) -> int:
+        """The highest view number of the others."""
+        return max((view.number for _, view in self._others.values()), default=0)
+
+    def begin(self, proposal: ViewId) -> None:
+        """A change of the own group begins; if this coordinator leads, the others are asked to join
+        in."""
+        self._proposal, self._asked, self._ready = proposal, {}, {}
+        if self.leads(self._env.me):
+            self._asked = dict.fromkeys(self._others, 0)
+            self.repeat()
+
+    def repeat(self) -> None:
+        """Ask those that have not answered; leave out those that were asked often enough."""
+        if self._proposal is None:
+            return
+        for address, times in list(self._asked.items()):
+            if address in self._ready:
+                continue
+            if times >= ASKED_MAX:
+                self._leave_out(address)
+                continue
+            self._asked[address] = times + 1
+            peer, view = self._others[address]
+            self._env.out.send(Merge(self._proposal, view), peer.address)
+
+    def on_answer(self, frame: MergeReady | Refused, source: Address) -> bool:
+        """An answer of another coordinator; whether it was one to the merge under way."""
+        if frame.proposal != self._proposal or source not in self._asked:
+            return False
+        if isinstance(frame, Refused):
+            self._leave_out(source)
+        elif len(frame.peers) == len(frame.starts):
+            self._ready[source] = frame
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether everybody that was asked has answered or is left out."""
+        return len(self._ready) == len(self._asked)
+
+    @property
+    def answers(self) -> list[MergeReady]:
+        """How the members of the other groups go over, by the coordinators' addresses."""
+        return [self._ready[address] for address in sorted(self._ready)]
+
+    def end(self) -> None:
+        """The view is made; what else is out there will be found again."""
+        self._proposal = None
+        self._others, self._asked, self._ready = {}, {}, {}
+
+    def _leave_out(self, address: Address) -> None:
+        self._asked.pop(address, None)
+        self._others.pop(address, None)
