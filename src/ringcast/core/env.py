@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.outbox import Outbox
+from ringcast.core.tap import Tap
 from ringcast.core.timers import Timers
 
 if TYPE_CHECKING:
@@ -33,7 +34,18 @@ class Dice(Protocol):
 class Env:
     """The world of one member, as its parts see it; `now` stands still during a step."""
 
-    __slots__ = ("clock_offset", "counters", "me", "mtu", "now", "out", "peer", "rng", "timers")
+    __slots__ = (
+        "clock_offset",
+        "counters",
+        "me",
+        "mtu",
+        "now",
+        "out",
+        "peer",
+        "rng",
+        "tap",
+        "timers",
+    )
 
     def __init__(self, peer: Peer, rng: Dice, clock_offset: float = 0.0, mtu: int = 60_000) -> None:
         self.peer = peer
@@ -48,6 +60,8 @@ class Env:
         self.timers: Timers[Part] = Timers()
         self.out = Outbox()
         self.counters: Counter[str] = Counter()
+        self.tap: Tap | None = None
+        """Who listens to what the protocols do, if anybody does."""
 
     @property
     def clock(self) -> int:

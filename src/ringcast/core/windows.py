@@ -6,7 +6,7 @@ in a set of gaps that every call keeps up to date, so nothing is ever scanned fo
     SendWindow      low ≤ delivered ≤ high ≤ low + capacity
                     acked by all    taken by the own application    last sent
 
-    ReceiveWindow   low ≤ delivered ≤ handed ≤ high ≤ low + capacity
+    ReceiveWindow   low ≤ delivered ≤ handed ≤ high, and nothing is stored past low + capacity
                     purged    taken by the application    handed up to it    known to exist
 
 Exactly `capacity` messages fit, low + 1 to low + capacity. A sender must not append more; a
@@ -199,10 +199,12 @@ class ReceiveWindow:
             self.high = high
 
     def skip(self, up_to: int) -> None:
-        """Messages up to here that are missing will never come."""
-        self.expect(up_to)
+        """Messages up to here that are missing will never come, however far ahead of the window."""
         lost = self.gaps.clip(self.handed + 1, up_to)
-        for first, last in lost:
+        if up_to > self.high:
+            lost.add(self.high + 1, up_to)
+            self.high = up_to
+        for first, last in lost.ranges():
             self.gaps.discard(first, last)
             self._skipped.add(first, last)
 
@@ -241,7 +243,7 @@ class ReceiveWindow:
             self._store.add(run.part(begin, end))
             self.gaps.discard(begin, end)
         self.duplicates += last - run.first + 1 - len(missing)
-        assert self.delivered <= self.handed <= self.high <= self.low + self.capacity
+        assert self.delivered <= self.handed <= self.high
 
 
 def _check_bounds(capacity: int, max_bytes: int | None) -> None:

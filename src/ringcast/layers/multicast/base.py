@@ -25,6 +25,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch
 from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
 from ringcast.core.cut import cut
+from ringcast.core.digest import Digest, Marks
 from ringcast.core.env import Env
 from ringcast.core.events import Skipped
 from ringcast.core.frames import Data, Ending, Frame, Held, Last, Nak
@@ -87,6 +88,8 @@ class ReliableMulticast(Patience):
         for run in cut(batch, self.env.mtu - HEADER_SIZE - DATA_SIZE):
             self.sent.append(run)
             self.env.out.send(self._frame(run))
+            if self.env.tap is not None:
+                self.env.tap.sent(self._view, run)
             if self.spec.loopback:
                 self.above.up(run)
         if not self.spec.loopback:
@@ -109,6 +112,14 @@ class ReliableMulticast(Patience):
             run.payloads,
             run.nbytes,
         )
+
+    def _purge_sent(self, up_to: int) -> bool:
+        """Free own messages that everybody has; whether there were any."""
+        if not self.sent.purge(up_to):
+            return False
+        if self.env.tap is not None:
+            self.env.tap.purged(self._view, self.sent.low, self.sent.delivered, self.sent.high)
+        return True
 
     # Receiving -----------------------------------------------------------------------------------
 
@@ -232,6 +243,8 @@ class ReliableMulticast(Patience):
                 wanted = repair.due(now, max_ranges, self.spec.request_messages)
                 if wanted:
                     self.env.counters["requested"] += len(wanted)
+                    if self.env.tap is not None:
+                        self.env.tap.requested(origin, wanted)
                     holder = self._holders.get(origin, origin)
                     self.env.out.send(Nak(origin, wanted), holder)
                     if self._tracker is not None:
@@ -250,6 +263,8 @@ class ReliableMulticast(Patience):
             runs = [] if window is None else window.get(frame.ranges)
         for run, target in self._answers.choose(runs, source):
             self.env.counters["resent"] += len(run)
+            if self.env.tap is not None:
+                self.env.tap.resent(run, target)
             self.env.out.send(self._frame(run), target)
 
     def _last(self) -> Last:
@@ -352,6 +367,11 @@ class ReliableMulticast(Patience):
             self._on_data(frame, source)
         self._arm()
         self.above.resume()
+
+    def digest(self) -> Digest:
+        """How far each sender's messages have come here, this member's own included."""
+        windows: dict[Address, ReceiveWindow | SendWindow] = {self.env.me: self.sent, **self.windows}
+        return Digest({m: Marks(w.low, w.delivered, w.high) for m, w in windows.items()})
 
     def snapshot(self) -> dict[str, object]:
         sent = self.sent

@@ -74,7 +74,7 @@ class NakAck3Layer(ReliableMulticast):
                 self._expect(sender, window)
                 self._highs[sender] = high
             elif sender == self.env.me:
-                has_room = self.sent.purge(min(delivered, self.sent.delivered)) > 0
+                has_room = self._purge_sent(min(delivered, self.sent.delivered))
         # Everybody has voted in this view, so nobody asks for what came before it any more.
         self._departed.clear()
         if has_room:
@@ -102,7 +102,7 @@ class NakAck3Layer(ReliableMulticast):
         return 0 if window is None else window.delivered
 
     def _on_self_delivered(self) -> None:
-        if self._alone and self.sent.purge(self.sent.delivered):
+        if self._alone and self._purge_sent(self.sent.delivered):
             self.above.resume()
 
     def _on_announced(self, sender: Address, window: ReceiveWindow) -> None:
@@ -114,7 +114,7 @@ class NakAck3Layer(ReliableMulticast):
     def _on_members(self, installation: Installation) -> None:
         self._highs.clear()
         if self._alone:
-            self.sent.purge(self.sent.delivered)
+            self._purge_sent(self.sent.delivered)
 
     def _forget_stable(self, window: ReceiveWindow, low: int) -> None:
         """Purge by a result that the sender has seen and this member perhaps has not."""

@@ -127,6 +127,8 @@ class NakAck4Layer(ReliableMulticast):
             self.env.counters["dropped_foreign_ack"] += 1
         elif known < frame.delivered <= self.sent.high:
             self.acks[source] = frame.delivered
+            if self.env.tap is not None:
+                self.env.tap.acked(source, frame.delivered)
             if source in self._released and frame.delivered >= self.sent.low:
                 self._released.discard(source)
                 self.env.counters["caught_up"] += 1
@@ -142,7 +144,7 @@ class NakAck4Layer(ReliableMulticast):
         """The minimum may have risen, if the one that rose was at it."""
         if risen_from > self.sent.low:
             return
-        if self.sent.purge(self._acked):
+        if self._purge_sent(self._acked):
             self.above.resume()
 
     @property
@@ -173,7 +175,7 @@ class NakAck4Layer(ReliableMulticast):
             self._released.add(member)
             self.env.counters["released"] += 1
             self._arm()
-            if self.sent.purge(self._acked):
+            if self._purge_sent(self._acked):
                 self.above.resume()
 
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
@@ -192,7 +194,7 @@ class NakAck4Layer(ReliableMulticast):
             self.acks[member] = self._start
             if member != self.env.me:
                 self._owed[member] = _Owed(installation.starts[member])
-        self.sent.purge(self._acked)
+        self._purge_sent(self._acked)
 
     def _forget_stable(self, window: ReceiveWindow, low: int) -> None:
         if low > window.low and window.keep:

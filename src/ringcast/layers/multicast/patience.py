@@ -31,7 +31,7 @@ class Patience(Layer):
         return self.sent.high
 
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
-        if self.sent.purge(min(up_to, self.sent.delivered)):
+        if self._purge_sent(min(up_to, self.sent.delivered)):
             self.above.resume()
 
     def expect(self, sender: Address, up_to: int) -> None:
@@ -73,4 +73,7 @@ class Patience(Layer):
         raise NotImplementedError
 
     def _check_aims(self) -> None:
+        raise NotImplementedError
+
+    def _purge_sent(self, up_to: int) -> bool:
         raise NotImplementedError

@@ -1,0 +1,99 @@
+"""The messages in the making at one member: one a stream, bounded in number, bytes and time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Payload
+from ringcast.core.fragments import Assembly, FragmentHeader, read_header
+from ringcast.core.timers import NEVER
+
+Stream = tuple[Address, bool]
+"""A sender, and whether its messages are for the group or for this member alone."""
+
+
+class Assemblies:
+    """What has come of messages that are not whole; nothing is kept on a sender's word alone.
+
+    A message that passes a bound is given up: its pieces are freed, and what still comes of it is
+    not kept."""
+
+    def __init__(
+        self, max_message: int, max_count: int, max_bytes: int, counters: Counter[str]
+    ) -> None:
+        self.nbytes = 0
+        """Bytes of all pieces that are kept."""
+        self._max_message = max_message
+        self._max_count = max_count
+        self._max_bytes = max_bytes
+        self._counters = counters
+        self._open: dict[Stream, Assembly] = {}
+
+    def take(self, stream: Stream, seqno: int, payload: Payload, now: float) -> Assembly | None:
+        """Take a fragment; returns its assembly while that is open, or when it has just ended.
+
+        It has ended when `ended` says so: then it is out of this table, to be joined or to be
+        reported as broken. None for what is no fragment, and for one that came before.
+        """
+        header = read_header(payload)
+        if header is None:
+            self._counters["dropped_bad_fragment"] += 1
+            return None
+        assembly = self._open.get(stream)
+        if assembly is None or assembly.message != header.message:
+            self.drop(stream)
+            assembly = self._open[stream] = self._begin(header, seqno)
+        elif header.index < assembly.next:
+            self._counters["duplicate_fragments"] += 1
+            return None
+        self.nbytes -= assembly.nbytes
+        assembly.add(header, seqno, payload)
+        assembly.touched = now
+        if self.nbytes + assembly.nbytes > self._max_bytes:
+            assembly.give_up("there were too many bytes of messages in the making")
+        if assembly.ended:
+            del self._open[stream]
+        else:
+            self.nbytes += assembly.nbytes
+        return assembly
+
+    def _begin(self, header: FragmentHeader, seqno: int) -> Assembly:
+        assembly = Assembly(header, seqno)
+        making = sum(1 for other in self._open.values() if other.broken is None)
+        if header.total > self._max_message:
+            assembly.give_up(f"it has {header.total:,} bytes, more than max_message")
+        elif making >= self._max_count:
+            assembly.give_up("there were too many messages in the making")
+        return assembly
+
+    def drop(self, stream: Stream) -> None:
+        """Forget a message: its sender has begun something else, or has left."""
+        assembly = self._open.pop(stream, None)
+        if assembly is not None:
+            self.nbytes -= assembly.nbytes
+            self._counters["dropped_incomplete"] += 1
+
+    def expire(self, before: float, reason: str) -> None:
+        """Give up the messages of which nothing has come since then."""
+        for assembly in self._open.values():
+            if assembly.broken is None and assembly.touched <= before:
+                self.nbytes -= assembly.nbytes
+                assembly.give_up(reason)
+
+    @property
+    def oldest(self) -> float:
+        """When the message that has waited longest for a fragment got its last one; NEVER if none
+        waits."""
+        waiting = [a.touched for a in self._open.values() if a.broken is None]
+        return min(waiting, default=NEVER)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def snapshot(self) -> dict[str, str]:
+        """How far each message is, by its sender."""
+        return {
+            f"{sender}{'' if is_group else ' alone'}": f"{a.nbytes} of {a.total}"
+            for (sender, is_group), a in self._open.items()
+        }

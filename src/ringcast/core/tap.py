@@ -1,0 +1,34 @@
+"""The tap: where a trace listens to what the protocols do, one call a run and none when nobody listens."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch
+from ringcast.core.ranges import RangeSet
+from ringcast.core.view import ViewId
+
+
+class Tap(Protocol):
+    """What a listener is told about the group's messages. It must not change anything."""
+
+    def sent(self, view: ViewId, run: Batch) -> None:
+        """This member has sent a run."""
+        ...
+
+    def requested(self, origin: Address, ranges: RangeSet) -> None:
+        """This member has asked for messages that it lacks."""
+        ...
+
+    def resent(self, run: Batch, to: Address | None) -> None:
+        """This member has sent a run again, to one who asked or to everybody."""
+        ...
+
+    def acked(self, member: Address, up_to: int) -> None:
+        """A member has acked this member's messages up to here."""
+        ...
+
+    def purged(self, view: ViewId, low: int, delivered: int, high: int) -> None:
+        """This member has freed its messages up to `low`, since everybody has them."""
+        ...

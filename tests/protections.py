@@ -1,0 +1,188 @@
+"""Removes each protection in turn and shows that a named test notices: `make protections`.
+
+A test that cannot fail proves nothing. Each entry names a line of defence of the protocols, how to
+take it away, and the test that must then fail; the same test passes with the defence in place.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from ringcast.core import codec, lockfree
+from ringcast.core.address import Address
+from ringcast.core.frames import Ack, Ending, Frame
+from ringcast.core.interleave import faulty
+from ringcast.core.part import Installation
+from ringcast.core.windows import ReceiveWindow
+from ringcast.layers.multicast.base import ReliableMulticast
+from ringcast.layers.multicast.nakack4 import NakAck4Layer
+from ringcast.parts.failure import FailurePart
+
+CHECKER = "tests/unit/core/test_interleave.py::"
+MULTICAST = "tests/sim/test_multicast.py::"
+MEMBERSHIP = "tests/sim/test_membership.py::"
+
+
+def no_second_read() -> None:
+    """Let the RingBuffer's add look at the highest delivered only once."""
+    lockfree.RingBuffer.add_steps = faulty.NaiveAdd.add_steps  # type: ignore[method-assign, assignment]
+
+
+def one_null_for_all_laps() -> None:
+    """Let the RingBuffer's add take the null of another lap for its own."""
+    lockfree.RingBuffer.add_steps = faulty.AnyNull.add_steps  # type: ignore[method-assign, assignment]
+
+
+def no_last_message_announcement() -> None:
+    """Let an idle sender say nothing about its last message."""
+
+    def tick(self: NakAck4Layer) -> None:
+        self._sent_since_tick = True
+        real(self)
+
+    real = NakAck4Layer._tick
+    NakAck4Layer._tick = tick  # type: ignore[method-assign]
+
+
+def leaver_stays_in_the_ack_map() -> None:
+    """Let a sender wait for the acks of somebody who is gone."""
+
+    def on_members(self: NakAck4Layer, installation: Installation) -> None:
+        kept = {member: self.acks[member] for member in installation.left if member in self.acks}
+        real(self, installation)
+        self.acks.update(kept)
+
+    real = NakAck4Layer._on_members
+    NakAck4Layer._on_members = on_members  # type: ignore[method-assign]
+
+
+def foreign_acks_count() -> None:
+    """Let an ack of somebody who is not in the view make an entry in the ack map."""
+
+    def on_frame(self: NakAck4Layer, frame: Frame, source: Address) -> None:
+        if isinstance(frame, Ack):
+            self.acks.setdefault(source, 0)
+        real(self, frame, source)
+
+    real = NakAck4Layer.on_frame
+    NakAck4Layer.on_frame = on_frame  # type: ignore[method-assign]
+
+
+def newcomer_starts_at_zero() -> None:
+    """Let a newcomer wait for what was sent and freed before it came."""
+
+    def on_view(self: ReliableMulticast, installation: Installation) -> None:
+        if installation.old is None:
+            for member in installation.view:
+                installation.starts[member] = 0
+        real(self, installation)
+
+    real = ReliableMulticast.on_view
+    ReliableMulticast.on_view = on_view  # type: ignore[method-assign]
+
+
+def survivors_do_not_share() -> None:
+    """Let a view begin before its members have given each other what a crashed sender sent last."""
+
+    def aim(
+        self: ReliableMulticast, starts: dict[Address, int], endings: tuple[Ending, ...]
+    ) -> None:
+        real(self, starts, ())
+
+    real = ReliableMulticast.aim
+    ReliableMulticast.aim = aim  # type: ignore[method-assign]
+
+
+def duplicates_are_handed_up() -> None:
+    """Let a receiver forget what it has handed up already."""
+
+    def put(self: ReceiveWindow, run: object) -> object:
+        handed = real(self, run)  # type: ignore[arg-type]
+        return handed or [run]
+
+    real = ReceiveWindow.put
+    ReceiveWindow.put = put  # type: ignore[method-assign, assignment]
+
+
+def no_checksum() -> None:
+    """Let every datagram pass for whole."""
+    codec.crc32 = lambda *_: 0  # type: ignore[attr-defined]
+
+
+def a_paused_member_accuses() -> None:
+    """Let a member that was asleep blame the others for the silence."""
+    FailurePart._forgive = lambda self: None  # type: ignore[method-assign]
+
+
+class Protection(NamedTuple):
+    """A line of defence: how to remove it, and the test that then fails."""
+
+    remove: Callable[[], None]
+    test: str
+
+
+PROTECTIONS = (
+    Protection(
+        no_second_read,
+        CHECKER + "test_a_copy_of_a_message_that_is_being_removed_is_not_added_again",
+    ),
+    Protection(
+        one_null_for_all_laps, CHECKER + "test_of_two_copies_that_come_at_once_one_is_added"
+    ),
+    Protection(no_last_message_announcement, MULTICAST + "test_the_last_five_of_ten_lost"),
+    Protection(
+        leaver_stays_in_the_ack_map,
+        MULTICAST + "test_a_silent_member_blocks_the_sender_until_a_view_without_it",
+    ),
+    Protection(
+        foreign_acks_count,
+        MULTICAST + "test_a_late_ack_of_a_departed_member_does_not_hold_the_sender",
+    ),
+    Protection(
+        newcomer_starts_at_zero, MULTICAST + "test_twenty_joins_while_a_sender_runs_flat_out"
+    ),
+    Protection(
+        survivors_do_not_share, MEMBERSHIP + "test_a_sender_crashes_and_the_survivors_agree"
+    ),
+    Protection(duplicates_are_handed_up, MULTICAST + "test_every_datagram_twice"),
+    Protection(
+        no_checksum,
+        "tests/properties/test_codec.py::test_a_hundred_thousand_mutated_datagrams_are_dropped",
+    ),
+    Protection(
+        a_paused_member_accuses,
+        "tests/unit/parts/test_failure.py::test_who_slept_itself_accuses_nobody",
+    ),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run every pair, each in a process of its own; 0 when each test noticed."""
+    if arguments:
+        chosen = next(p for p in PROTECTIONS if p.remove.__name__ == arguments[0])
+        chosen.remove()
+        return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", chosen.test]))
+    unnoticed = 0
+    for protection in PROTECTIONS:
+        name = protection.remove.__name__
+        intact = _run([sys.executable, "-m", "pytest", "-q", "-x", protection.test])
+        removed = _run([sys.executable, __file__, name])
+        noticed = intact == 0 and removed == 1
+        unnoticed += not noticed
+        verdict = "noticed" if noticed else f"NOT NOTICED (intact {intact}, removed {removed})"
+        print(f"{name}: {protection.remove.__doc__}\n    {protection.test}: {verdict}", flush=True)
+    print(f"{len(PROTECTIONS)} protections removed, {unnoticed} not noticed")
+    return 1 if unnoticed else 0
+
+
+def _run(command: list[str]) -> int:
+    return subprocess.run(command, capture_output=True, timeout=300, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""Batches and their storage: runs go in and come out as they are, cut to what is asked for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringcast.core.address import Address
+from ringcast.core.batch import FRAGMENT, Batch, Message
+from ringcast.core.ranges import RangeSet
+from ringcast.core.runs import RunStore
+
+A = Address(1)
+
+
+def run(first: int, count: int) -> Batch:
+    payloads = [b"%d" % seqno for seqno in range(first, first + count)]
+    return Batch(A, payloads, sum(map(len, payloads)), first=first, flags=FRAGMENT, sent_at=9)
+
+
+def seqnos(runs: list[Batch]) -> list[int]:
+    return [int(bytes(message.payload)) for found in runs for message in found]
+
+
+def test_a_batch_iterates_as_messages() -> None:
+    assert list(run(7, 2)) == [Message(A, 7, b"7"), Message(A, 8, b"8")]
+    assert run(7, 2).last == 8
+    assert len(run(7, 2)) == 2
+
+
+def test_a_part_keeps_what_the_wire_said() -> None:
+    part = run(8, 5).part(9, 10)
+    assert (part.first, list(part.payloads), part.nbytes) == (9, [b"9", b"10"], 3)
+    assert (part.sender, part.flags, part.sent_at) == (A, FRAGMENT, 9)
+    whole = run(8, 5)
+    assert whole.part(8, 12) is whole
+
+
+def test_runs_come_back_cut_to_the_ranges() -> None:
+    store = RunStore()
+    for first, count in ((11, 5), (1, 3), (6, 2)):
+        store.add(run(first, count))
+    assert seqnos(store.get(1, 99)) == [1, 2, 3, 6, 7, 11, 12, 13, 14, 15]
+    assert seqnos(store.get_all(RangeSet([(2, 6), (14, 20)]))) == [2, 3, 6, 14, 15]
+
+
+def test_a_purge_frees_whole_runs_and_their_bytes() -> None:
+    store = RunStore()
+    store.add(run(1, 3))
+    store.add(run(4, 3))
+    store.purge(5)
+    assert seqnos(store.get(1, 9)) == [4, 5, 6]
+    assert store.nbytes == 3
+    store.purge(6)
+    assert len(store) == 0
+    assert store.nbytes == 0
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(0, 60), st.integers(1, 30), st.integers(0, 30))
+def test_against_a_set(kept: set[int], purged: int, first: int, more: int) -> None:
+    store = RunStore()
+    for low, high in RangeSet((seqno, seqno) for seqno in sorted(kept)):
+        store.add(run(low, high - low + 1))
+    store.purge(purged)
+    last = first + more
+    wanted = {seqno for seqno in kept if first <= seqno <= last}
+    found = set(seqnos(store.get(first, last)))
+    assert {seqno for seqno in wanted if seqno > purged} <= found <= wanted
