@@ -107,7 +107,7 @@ class FailurePart(Part):
         self._plan()
 
     def _plan(self) -> None:
-        """Whom to watch and who watches: neighbours in the ring of those that are not known to be absent."""
+        """Whom to watch and who watches: the neighbours in the ring of those who are there."""
         assert self._view is not None
         ring = [member for member in self._view if member not in self._absent]
         size, rank = len(ring), ring.index(self.env.me)
@@ -155,6 +155,7 @@ class FailurePart(Part):
         for watcher in self._watchers:
             self.env.out.send(Alive(), watcher)
         silent = [m for m, heard in self._watched.items() if now - heard >= self.spec.timeout]
+        silent += [m for m in self._view if m in self.suspected and m not in silent]
         if silent:
             self._report(silent)
         self._tick_later()
@@ -171,17 +172,19 @@ class FailurePart(Part):
     # Accusations ---------------------------------------------------------------------------------
 
     def _report(self, silent: list[Address]) -> None:
-        """Tell the candidates for the coordinator's place, again on each tick until a view
-        comes."""
+        """Tell the candidates for the coordinator's place, again on each tick until a view comes.
+
+        This member verifies it as well: should the candidates be gone too, the ring closes over
+        the silent, and the next of them is watched.
+        """
         assert self._view is not None
         out_of_question = {*silent, *self._absent}
         candidates = [m for m in self._view if m not in out_of_question][:CANDIDATES]
         for candidate in candidates:
-            if candidate == self.env.me:
-                for member in silent:
-                    self._accuse(member)
-            else:
+            if candidate != self.env.me:
                 self.env.out.send(Suspect(tuple(silent)), candidate)
+        for member in silent:
+            self._accuse(member)
 
     def _accuse(self, member: Address) -> None:
         if member in self.suspected or member in self._accused:

@@ -130,3 +130,12 @@ def test_a_stranger_is_told() -> None:
     member = Member(1, size=3)
     member.part.on_frame(Alive(), Address(99))
     assert member.others.strangers == [99]
+
+
+def test_a_suspicion_is_reported_until_a_view_comes() -> None:
+    member = Member(2, size=3)
+    member.pass_time(3.5, heard=(1,))
+    assert (3, True) in member.others.suspected
+    member.sent(Frame)
+    member.pass_time(4.5, heard=(1,))
+    assert (Address(1), Suspect((Address(3),))) in member.sent(Suspect)

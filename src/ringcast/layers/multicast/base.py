@@ -144,7 +144,8 @@ class ReliableMulticast(Patience):
         elif frame.view != self._view and not self._admit(window, frame.view, frame.start):
             self.env.counters["dropped_old_view"] += 1
             return
-        self._forget_stable(window, frame.low)
+        if frame.view == self._view:  # In a later view the sender no longer waits for this member.
+            self._forget_stable(window, frame.low)
         run = Batch(
             origin,
             frame.payloads,
@@ -191,7 +192,8 @@ class ReliableMulticast(Patience):
             self.env.counters["skipped"] += min(frame.low, window.high) - window.handed
             window.skip(frame.low)
             self._hand_up(source, window.hand())
-        self._forget_stable(window, frame.low)
+        if frame.view == self._view:  # In a later view the sender no longer waits for this member.
+            self._forget_stable(window, frame.low)
         window.expect(high)
         self._look(source, window)
         if frame.low < frame.high:
@@ -242,7 +244,7 @@ class ReliableMulticast(Patience):
             if repair.deadline <= now:
                 wanted = repair.due(now, max_ranges, self.spec.request_messages)
                 if wanted:
-                    self.env.counters["requested"] += len(wanted)
+                    self.env.counters["requested"] += wanted.count
                     if self.env.tap is not None:
                         self.env.tap.requested(origin, wanted)
                     holder = self._holders.get(origin, origin)
@@ -388,7 +390,7 @@ class ReliableMulticast(Patience):
                     "delivered": window.delivered,
                     "handed": window.handed,
                     "high": window.high,
-                    "missing": len(window.gaps),
+                    "missing": window.gaps.count,
                     "nbytes": window.nbytes,
                 }
                 for member, window in self.windows.items()

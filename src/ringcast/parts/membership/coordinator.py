@@ -20,6 +20,7 @@ from ringcast.core.frames import (
     Merge,
     MergeReady,
     Prepare,
+    Present,
     Refused,
     Section,
 )
@@ -90,7 +91,11 @@ class Coordinator(Participant):
         if view == NO_VIEW or peer.address in self.view or coordinator.address in self.view:
             return
         self._merging.found(coordinator, view)
-        if self._change is None and self._merging.leads(self.env.me):
+        if coordinator.address < self.env.me:
+            # The one who has to lead may not know of this group: say so.
+            here = Present(self.env.peer, self.view.id, self.view.peers[0])
+            self.env.out.send(here, coordinator.address)
+        elif self._change is None and self._merging.leads(self.env.me):
             self._gather()
 
     def _on_join(self, frame: Join) -> None:
@@ -191,6 +196,8 @@ class Coordinator(Participant):
             else:
                 self.part.seen = max(self.part.seen, frame.promised.number)
                 self._start()
+        else:
+            super()._on_refused(frame, source)
 
     def _complete_if_ready(self) -> None:
         change = self._change

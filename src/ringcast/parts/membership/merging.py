@@ -8,7 +8,7 @@ time is left out, and found again by the next search.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.frames import Merge, MergeReady, Refused
@@ -21,21 +21,36 @@ ASKED_MAX = 4
 """How many times another coordinator is asked before it is left out."""
 
 
+class _Other(NamedTuple):
+    """Another group: its coordinator, its view, and when it was last heard of."""
+
+    coordinator: Peer
+    view: ViewId
+    heard: float
+
+
 class Merging:
     """What a coordinator knows about other groups, and the merge that it leads."""
 
     def __init__(self, part: MembershipPart) -> None:
         self._env = part.env
-        self._others: dict[Address, tuple[Peer, ViewId]] = {}
+        self._patience = part.spec.change_timeout
+        self._others: dict[Address, _Other] = {}
         self._proposal: ViewId | None = None
         self._asked: dict[Address, int] = {}
         self._ready: dict[Address, MergeReady] = {}
 
     def found(self, coordinator: Peer, view: ViewId) -> None:
         """Another group is there."""
+        now = self._env.now
+        self._others = {
+            address: other
+            for address, other in self._others.items()
+            if address in self._asked or now - other.heard < self._patience
+        }
         known = self._others.get(coordinator.address)
-        if known is None or view > known[1]:
-            self._others[coordinator.address] = (coordinator, view)
+        if known is None or view >= known.view:
+            self._others[coordinator.address] = _Other(coordinator, view, now)
             self._env.out.learn(coordinator)
 
     def leads(self, me: Address) -> bool:
@@ -45,7 +60,7 @@ class Merging:
     @property
     def number(self) -> int:
         """The highest view number of the others."""
-        return max((view.number for _, view in self._others.values()), default=0)
+        return max((other.view.number for other in self._others.values()), default=0)
 
     def begin(self, proposal: ViewId) -> None:
         """A change of the own group begins; if this coordinator leads, the others are asked to join
@@ -66,8 +81,7 @@ class Merging:
                 self._leave_out(address)
                 continue
             self._asked[address] = times + 1
-            peer, view = self._others[address]
-            self._env.out.send(Merge(self._proposal, view), peer.address)
+            self._env.out.send(Merge(self._proposal, self._others[address].view), address)
 
     def on_answer(self, frame: MergeReady | Refused, source: Address) -> bool:
         """An answer of another coordinator; whether it was one to the merge under way."""

@@ -135,7 +135,7 @@ class MembershipPart(Part):
         return self.suspects | self._elsewhere
 
     def note_gone(self, members: Iterable[Address]) -> None:
-        """Members of this view are in another one: whoever is left goes on, perhaps alone, and merges back."""
+        """Members are in another view: whoever is left goes on, perhaps alone, and merges back."""
         assert self.view is not None
         news = [m for m in members if m in self.view and m not in self._elsewhere]
         self._elsewhere.update(news)

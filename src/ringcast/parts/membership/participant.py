@@ -70,6 +70,8 @@ class Participant(Role):
                 self._on_install(frame, source)
             case Installed():
                 self._on_installed(frame, source)
+            case Refused():
+                self._on_refused(frame, source)
             case Join():
                 self._on_join(frame)
 
@@ -111,8 +113,9 @@ class Participant(Role):
     def _on_install(self, frame: Install, source: Address) -> None:
         view = frame.view
         if view.id <= self.view.id:
-            if view.id == self.view.id:
-                self.env.out.send(Installed(view.id), source)
+            if view.id == self.view.id or (self.env.me not in view and source in self.view):
+                # Either the answer was lost, or the source may be elsewhere by now: it will say.
+                self.env.out.send(Installed(self.view.id), source)
         elif self.env.me not in view:
             self._on_view_without_me(frame, source)
         elif view.id == self.part.promised or self._given_up(source):
@@ -124,7 +127,7 @@ class Participant(Role):
         return self.part.promised.coordinator in (source, self.env.me)
 
     def _on_view_without_me(self, frame: Install, source: Address) -> None:
-        """Members of this view are in a later one without this member: for the rest they are gone."""
+        """Members of this view are in a later one without this member: they are gone."""
         follows = any(section.base == self.view.id for section in frame.sections)
         if not follows and source not in self.view:
             return
@@ -158,9 +161,17 @@ class Participant(Role):
         self.part.install(frame, starts, frozenset(section.members), source)
 
     def _on_installed(self, frame: Installed, source: Address) -> None:
-        """Somebody says which view it has: help it, if that is an old one."""
-        if frame.view < self.view.id and (frame.view != NO_VIEW or source in self.view):
-            self.part.send_view(source)
+        """Somebody says which view it has: help it if that is old, contradict it if wrong."""
+        if frame.view < self.view.id:
+            if frame.view != NO_VIEW or source in self.view:
+                self.part.send_view(source)
+        elif source not in self.view:
+            self._refuse(frame.view, source)
+
+    def _on_refused(self, frame: Refused, source: Address) -> None:
+        """A member says that it is not in this view (any more)."""
+        if frame.proposal == self.view.id != frame.view and source in self.view:
+            self.part.note_gone((source,))
 
     def _on_join(self, frame: Join) -> None:
         """Not for this member to decide: say who does."""
