@@ -89,17 +89,13 @@ class RangeSet:
     def __bool__(self) -> bool:
         return self._count > 0
 
-    def __len__(self) -> int:
-        """How many numbers are in the set, which is not how many pairs it iterates over.
-
-        So `list(ranges)` would take memory for as many entries, and fail for a range of 2^62: write
-        `list(ranges.ranges())`. Above the machine's word `len` fails as well; `count` does not.
-        """
-        return self._count
-
     @property
     def count(self) -> int:
-        """How many numbers are in the set, without a scan."""
+        """How many numbers are in the set, without a scan.
+
+        There is no `len`: it would fail above the machine's word, and `list(ranges)`, which asks
+        for it, would take memory for every number instead of every range.
+        """
         return self._count
 
     @property

@@ -59,7 +59,7 @@ class Pace:
 class _Sighting:
     """Missing messages among first to last, seen at one moment."""
 
-    __slots__ = ("due", "first", "last", "seen", "tries")
+    __slots__ = ("asked_to", "due", "first", "last", "left", "seen", "tries")
 
     def __init__(self, first: int, last: int, seen: float, due: float) -> None:
         self.first = first
@@ -67,6 +67,11 @@ class _Sighting:
         self.seen = seen
         self.due = due
         self.tries = 0
+        """How often it was asked for since anything came of it."""
+        self.asked_to = last
+        """Up to where it was asked for, when it did not fit one request."""
+        self.left = 0
+        """How many were missing when it was last asked for."""
 
 
 class Repair:
@@ -95,8 +100,12 @@ class Repair:
                 self._sightings.append(_Sighting(self._noted + 1, high, now, due))
             self._noted = high
         for sighting in self._sightings:
-            if not window.gaps.clip(sighting.first, sighting.last):
+            if window.gaps.clip(sighting.first, sighting.asked_to):
+                continue
+            if sighting.asked_to == sighting.last:
                 self._closed(sighting, now)
+            else:
+                self._ask_on(sighting, now)
         self._sightings = [sighting for sighting in self._sightings if sighting.tries >= 0]
         if len(self._sightings) > SIGHTINGS_MAX:
             self._join_oldest()
@@ -109,14 +118,16 @@ class Repair:
                 continue
             missing = self.window.gaps.clip(sighting.first, sighting.last)
             room = max_ranges - wanted.count_ranges
-            part = missing.limited(room, max_messages - len(wanted))
+            part = missing.limited(room, max_messages - wanted.count)
             for first, last in part:
                 wanted.add(first, last)
             if sighting.tries == 0:
                 self.pace.calm()
-            if part or not missing:
-                sighting.tries += 1
-                sighting.seen = now
+            if part:
+                came = sighting.tries and missing.count < sighting.left
+                sighting.tries = 1 if came else sighting.tries + 1
+                sighting.seen, sighting.left = now, missing.count
+                sighting.asked_to = sighting.last if part.count == missing.count else part.last
             sighting.due = now + self.pace.repeat(max(1, sighting.tries))
         self._sightings = [
             sighting
@@ -131,6 +142,13 @@ class Repair:
             sighting.due = now
             sighting.tries = min(sighting.tries, 1)
 
+    def _ask_on(self, sighting: _Sighting, now: float) -> None:
+        """All of the last request has come, and there is more than it could hold: ask on."""
+        if sighting.tries == 1:
+            self.pace.answered(now - sighting.seen)
+        sighting.first, sighting.asked_to = sighting.asked_to + 1, sighting.last
+        sighting.due = now
+
     def _closed(self, sighting: _Sighting, now: float) -> None:
         if sighting.tries == 0:
             self.pace.overtaken(now - sighting.seen)
@@ -142,7 +160,7 @@ class Repair:
         """Two sightings become one, so that their number stays bounded."""
         one, two = self._sightings[:2]
         two.first = min(one.first, two.first)
-        two.last = max(one.last, two.last)
+        two.last = two.asked_to = max(one.last, two.last)
         two.due = min(one.due, two.due)
         two.tries = max(one.tries, two.tries, 1)
         del self._sightings[0]

@@ -24,7 +24,8 @@ class RunStore:
         """Bytes of all payloads that are kept."""
 
     def add(self, run: Batch) -> None:
-        """Keep a run; none of its messages is kept yet."""
+        """Keep a run of one message or more; none of them is kept yet."""
+        assert run.payloads
         firsts = self._firsts
         self.nbytes += run.nbytes
         if not firsts or run.first > firsts[-1]:

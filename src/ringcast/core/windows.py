@@ -58,7 +58,12 @@ class SendWindow:
         return (messages if nbytes > 0 else 0), max(nbytes, 0)
 
     def append(self, run: Batch) -> None:
-        """Number a run and keep it. Raises LocalError if it does not fit: ask `room` first."""
+        """Number a run and keep it. LocalError if it is empty, or does not fit: ask `room` first.
+
+        Bytes are not checked: whoever cuts runs has asked, and one message may pass the bound.
+        """
+        if not run.payloads:
+            raise LocalError("An empty run takes no number: append runs of one message or more.")
         if len(run) > self.low + self.capacity - self.high:
             raise LocalError(f"{len(run)} messages do not fit: wait until room() has grown.")
         run.first = self.high + 1
@@ -76,7 +81,11 @@ class SendWindow:
         return self._store.get_all(kept)
 
     def purge(self, up_to: int) -> int:
-        """Everybody has everything up to here; how many messages that frees. Never goes back."""
+        """Everybody has everything up to here; how many messages that frees. Never goes back.
+
+        `delivered` goes along, since a window towards one peer has no own application to wait for.
+        Where there is one, it is among everybody: the caller asks for no more than `delivered`.
+        """
         up_to = min(up_to, self.high)
         if up_to <= self.low:
             return 0
@@ -134,11 +143,11 @@ class ReceiveWindow:
 
         What is there already, and what lies past low + capacity, is dropped and counted.
         """
-        last = run.last
-        in_order = run.first == self.handed + 1 and self.handed == self.high
+        handed, last = self.handed, run.last
         if (
-            in_order
-            and last <= self.low + self.capacity
+            run.first == handed + 1
+            and handed == self.high
+            and handed < last <= self.low + self.capacity
             and (self._bound is None or last <= self._bound)
         ):
             self.handed = self.high = last
@@ -210,7 +219,9 @@ class ReceiveWindow:
 
     def get(self, ranges: RangeSet) -> list[Batch]:
         """The runs that are stored or kept, cut to the ranges."""
-        return self._store.get_all(ranges.clip(self.low + 1, self.high))
+        # Unless it is kept, what was handed up is gone; only the rest of its run may still be here.
+        bottom = self.low if self.keep else self.handed
+        return self._store.get_all(ranges.clip(bottom + 1, self.high))
 
     def purge(self, up_to: int) -> None:
         """Everybody has everything up to here: free it, as far as the own application has taken
@@ -227,10 +238,12 @@ class ReceiveWindow:
 
     def _store_new(self, run: Batch) -> None:
         """Store the messages of a run that are neither here nor past the window."""
-        first, last = max(run.first, self.handed + 1), min(run.last, self.low + self.capacity)
-        self.overflows += max(0, run.last - max(last, run.first - 1))
+        # A skip may have taken `handed` past the window: up to there a message is a duplicate.
+        end = max(self.low + self.capacity, self.handed)
+        first, last = max(run.first, self.handed + 1), min(run.last, end)
+        self.overflows += min(len(run), run.last - last)
         if first > last:
-            self.duplicates += max(0, min(run.last, self.handed) - run.first + 1)
+            self.duplicates += max(0, last - run.first + 1)
             return
         missing = self.gaps.clip(first, last)
         if last > self.high:
@@ -242,8 +255,8 @@ class ReceiveWindow:
         for begin, end in missing:
             self._store.add(run.part(begin, end))
             self.gaps.discard(begin, end)
-        self.duplicates += last - run.first + 1 - len(missing)
-        assert self.delivered <= self.handed <= self.high
+        self.duplicates += last - run.first + 1 - missing.count
+        assert self.low <= self.delivered <= self.handed < self.high
 
 
 def _check_bounds(capacity: int, max_bytes: int | None) -> None:

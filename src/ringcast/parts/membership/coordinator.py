@@ -232,6 +232,7 @@ class Coordinator(Participant):
         view = frame.view
         for peer in view.peers:
             self.env.out.learn(peer)
+            self._joins.pop(peer.address, None)
         self._unconfirmed = dict.fromkeys(view.members)
         self._unconfirmed.pop(self.env.me, None)
         self.part.last_install = frame

@@ -119,6 +119,11 @@ class MembershipPart(Part):
         if self.last_install is not None:
             self.env.out.send(self.last_install, to)
 
+    def leads_from(self, base: ViewId) -> bool:
+        """Whether the members of that view went over to this one."""
+        frame = self.last_install
+        return frame is not None and any(section.base == base for section in frame.sections)
+
     def take_over(self) -> None:
         """Coordinate, since everybody before this member is suspected."""
         if not isinstance(self.role, Coordinator):

@@ -162,11 +162,14 @@ class Participant(Role):
 
     def _on_installed(self, frame: Installed, source: Address) -> None:
         """Somebody says which view it has: help it if that is old, contradict it if wrong."""
-        if frame.view < self.view.id:
+        if frame.view >= self.view.id:
+            if source not in self.view:
+                self._refuse(frame.view, source)
+        elif frame.view == NO_VIEW or source not in self.view or self.part.leads_from(frame.view):
             if frame.view != NO_VIEW or source in self.view:
                 self.part.send_view(source)
-        elif source not in self.view:
-            self._refuse(frame.view, source)
+        else:
+            self.part.note_gone((source,))  # From where it is, no way leads to this view.
 
     def _on_refused(self, frame: Refused, source: Address) -> None:
         """A member says that it is not in this view (any more)."""
