@@ -65,6 +65,10 @@ class Inbox(Layer):
         self.nbytes += batch.nbytes
         self._waiting[batch.sender, batch.dest is None] += 1
 
+    def skipped(self, event: Skipped) -> None:
+        """Queue the news that messages will not come."""
+        self.push(event)
+
     def absorbed(self, batch: Batch) -> None:
         """A layer below keeps this batch (fragments): it counts as taken once all before it is."""
         place = _place(batch)
@@ -77,6 +81,11 @@ class Inbox(Layer):
     def resume(self) -> None:
         """There may be room to send again."""
         self.may_send = True
+
+    @property
+    def drained(self) -> bool:
+        """Always: what is to be sent does not wait here."""
+        return True
 
     def push(self, event: Event) -> None:
         """Queue something that is not a batch."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch
 from ringcast.core.env import Env
+from ringcast.core.events import Skipped
 from ringcast.core.frames import Frame
 from ringcast.core.view import View
 from ringcast.errors import ConfigError
@@ -85,6 +86,10 @@ class Layer(Part):
         """Take a batch that has come."""
         self.above.up(batch)
 
+    def skipped(self, event: Skipped) -> None:
+        """Messages to the group will not come, in the place where `up` would have brought them."""
+        self.above.skipped(event)
+
     def room(self, dest: Address | None) -> tuple[int, int]:
         """How many messages and bytes may come down now; no messages means wait for `resume`."""
         return self.below.room(dest)
@@ -92,6 +97,11 @@ class Layer(Part):
     def resume(self) -> None:
         """There may be room below again: send what was held, then tell the layer above."""
         self.above.resume()
+
+    @property
+    def drained(self) -> bool:
+        """Whether all that was accepted here or above has gone down."""
+        return self.above.drained
 
 
 class Spec:

@@ -23,6 +23,11 @@ class Control(Protocol):
         """The installed view; None before the join is done."""
         ...
 
+    @property
+    def drained(self) -> bool:
+        """Whether all that this member sent has been delivered."""
+        ...
+
     def install(self, installation: Installation) -> None:
         """Every part is given the view, then the application's queue."""
         ...
@@ -60,17 +65,16 @@ class Flush(Protocol):
         """Whether everything up to the aim has been handed up."""
         ...
 
-    @property
-    def drained(self) -> bool:
-        """Whether everybody has delivered all that this member sent."""
-        ...
-
 
 class ViewChanger(Protocol):
     """What other parts ask of the membership."""
 
     def reached(self) -> None:
         """The multicast has handed up all that comes before the view that waits."""
+        ...
+
+    def remind(self) -> None:
+        """Members are still suspected, and still in the view."""
         ...
 
     def stranger(self, source: Address) -> None:

@@ -40,7 +40,7 @@ class Pace:
     def repeat(self, tries: int) -> float:
         """How long after having asked so many times it is asked again."""
         first = self.delay_max / 2 if self._rtt is None else max(self.repeat_min, 2 * self._rtt)
-        return min(first * 2.0 ** (tries - 1), max(2 * self.delay_max, 4 * first))
+        return min(first * 2.0 ** min(tries - 1, 16), max(2 * self.delay_max, 4 * first))
 
     def answered(self, seconds: float) -> None:
         """An answer took this long."""

@@ -205,6 +205,11 @@ class Stack:
             part.on_view(installation)
         self._inbox.may_send = True
 
+    @property
+    def drained(self) -> bool:
+        """Whether all that this member sent, to the group or to one member, was delivered."""
+        return self._built.bottom.drained
+
     def emit(self, event: Event) -> None:
         """Queue an event for the application."""
         self._inbox.push(event)

@@ -1,4 +1,4 @@
-"""The tap: where a trace listens to what the protocols do, one call a run and none when nobody listens."""
+"""The tap: where a trace listens to what the protocols do, at the cost of a call a run."""
 
 from __future__ import annotations
 

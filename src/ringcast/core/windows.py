@@ -111,6 +111,7 @@ class ReceiveWindow:
 
     __slots__ = (
         "_bound",
+        "_reach",
         "_skipped",
         "_store",
         "capacity",
@@ -130,6 +131,7 @@ class ReceiveWindow:
         self._store = RunStore()
         self._skipped = RangeSet()
         self._bound: int | None = None
+        self._reach = 0
         self.capacity = capacity
         self.keep = keep
         self.low = self.delivered = self.handed = self.high = offset
@@ -147,7 +149,7 @@ class ReceiveWindow:
         if (
             run.first == handed + 1
             and handed == self.high
-            and handed < last <= self.low + self.capacity
+            and handed < last <= self.end
             and (self._bound is None or last <= self._bound)
         ):
             self.handed = self.high = last
@@ -177,6 +179,19 @@ class ReceiveWindow:
             runs.sort(key=lambda item: item.first)
         return runs
 
+    @property
+    def end(self) -> int:
+        """The last seqno that is stored."""
+        return max(self.low + self.capacity, self._reach)
+
+    def reach(self, up_to: int) -> None:
+        """Store messages up to here even past the window; 0 ends it.
+
+        For the last messages of a view: who could move `low` may be gone. The sender had room for
+        them, so no more than twice the capacity is kept.
+        """
+        self._reach = min(up_to, self.delivered + self.capacity)
+
     def hold(self, bound: int | None) -> None:
         """Hand up nothing above this seqno; None lifts it. What lies above is stored while it
         fits."""
@@ -202,7 +217,7 @@ class ReceiveWindow:
 
     def expect(self, high: int) -> None:
         """Messages up to here exist, somebody said; those that do not fit the window come later."""
-        high = min(high, self.low + self.capacity)
+        high = min(high, self.end)
         if high > self.high:
             self.gaps.add(self.high + 1, high)
             self.high = high
@@ -239,7 +254,7 @@ class ReceiveWindow:
     def _store_new(self, run: Batch) -> None:
         """Store the messages of a run that are neither here nor past the window."""
         # A skip may have taken `handed` past the window: up to there a message is a duplicate.
-        end = max(self.low + self.capacity, self.handed)
+        end = max(self.end, self.handed)
         first, last = max(run.first, self.handed + 1), min(run.last, end)
         self.overflows += min(len(run), run.last - last)
         if first > last:

@@ -40,6 +40,7 @@ class Built:
     parts: list[Part]
     """All of them: the ladder from top to bottom, then the control parts."""
     top: Layer
+    bottom: Layer
     wire: Packer
     gate: Gate | None
     flush: Flush
@@ -86,6 +87,7 @@ def build(specs: Sequence[Spec], env: Env, inbox: Inbox, group: int) -> Built:
     return Built(
         parts=[*ladder, *control],
         top=ladder[1],
+        bottom=ladder[-1],
         wire=wire,
         gate=cast(Gate | None, by_role.get("faults")),
         flush=cast(Flush, by_role["multicast"]),

@@ -156,9 +156,11 @@ class FailurePart(Part):
             self.env.out.send(Alive(), watcher)
         silent = [m for m, heard in self._watched.items() if now - heard >= self.spec.timeout]
         silent += [m for m in self._view if m in self.suspected and m not in silent]
+        self._tick_later()
         if silent:
             self._report(silent)
-        self._tick_later()
+        if self.suspected:
+            self._membership.remind()
 
     def _tick_later(self) -> None:
         self.env.timers.set(self, "tick", self.env.now + self.spec.interval)

@@ -37,6 +37,9 @@ class Others:
     def emit(self, event: Event) -> None:
         """Not used."""
 
+    def remind(self) -> None:
+        """Not used."""
+
 
 class Member:
     """One member of a view of `size`, driven by hand."""

@@ -18,7 +18,6 @@ How long messages are kept, and who says that everybody has them, is what the su
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from ringcast.core.address import Address
@@ -28,7 +27,7 @@ from ringcast.core.cut import cut
 from ringcast.core.digest import Digest, Marks
 from ringcast.core.env import Env
 from ringcast.core.events import Skipped
-from ringcast.core.frames import Data, Ending, Frame, Held, Last, Nak
+from ringcast.core.frames import Data, Frame, Last, Nak
 from ringcast.core.part import Installation
 from ringcast.core.ports import Ports
 from ringcast.core.repair import Pace, Repair
@@ -36,12 +35,13 @@ from ringcast.core.timers import NEVER
 from ringcast.core.view import NO_VIEW, ViewId
 from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
 from ringcast.layers.multicast.answers import Answers
+from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.parking import Parking
-from ringcast.layers.multicast.patience import GONE, Patience
+from ringcast.layers.multicast.patience import GONE
 from ringcast.layers.multicast.settings import MulticastSpec
 
 
-class ReliableMulticast(Patience):
+class ReliableMulticast(Flushing):
     """The layer that gets every message of the group to every member, in its sender's order."""
 
     kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last)
@@ -56,10 +56,6 @@ class ReliableMulticast(Patience):
         self._view = NO_VIEW
         self._size = 0
         self._start = 0
-        self._frozen = True
-        self._aiming = False
-        self._aims: dict[Address, int] = {}
-        self._holders: dict[Address, Address] = {}
         self._departed: dict[Address, ReceiveWindow] = {}
         self._repairs: dict[Address, Repair] = {}
         self._answers = Answers(env, spec)
@@ -203,7 +199,7 @@ class ReliableMulticast(Patience):
     def _hand_up(self, origin: Address, runs: list[Batch | Hole], reason: str = GONE) -> None:
         for run in runs:
             if isinstance(run, Hole):
-                self._control.emit(Skipped(origin, run.first, run.last, reason))
+                self.above.skipped(Skipped(origin, run.first, run.last, reason))
             else:
                 self.above.up(run)
 
@@ -218,6 +214,7 @@ class ReliableMulticast(Patience):
             window.deliver(up_to)
             self._on_delivered(sender, window, nbytes)
             if self._aiming:
+                window.reach(self._aims.get(sender, 0))
                 window.expect(self._aims.get(sender, 0))
                 self._look(sender, window)
 
@@ -298,58 +295,17 @@ class ReliableMulticast(Patience):
     def _alone(self) -> bool:
         return not self.windows
 
-    # View changes (ports.Flush) ------------------------------------------------------------------
-
-    def freeze(self, departed: Iterable[Address]) -> int:
-        self._frozen, self._aiming, self._aims = True, False, {}
-        for member in departed:
-            window = self.windows.get(member)
-            if window is not None:
-                window.hold(window.handed)
-        return self.sent.high
-
-    def held(self, departed: Iterable[Address]) -> tuple[Held, ...]:
-        windows = ((member, self.windows.get(member)) for member in departed)
-        return tuple(Held(m, w.low, w.handed) for m, w in windows if w is not None)
-
-    def aim(self, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
-        ends = {ending.origin: ending for ending in endings}
-        self._aiming, self._aims = True, {}
-        self._holders = {}
-        for sender, window in self.windows.items():
-            target = starts.get(sender, window.handed)
-            if sender in ends:
-                target = ends[sender].last
-                self._holders[sender] = ends[sender].holder
-                self._forget_stable(window, ends[sender].low)
-            self._aims[sender] = max(target, window.handed)
-            window.hold(self._aims[sender])
-            window.expect(self._aims[sender])
-            self._look(sender, window)
-            if sender in self._repairs:
-                self._repairs[sender].hurry(self.env.now)
-                self.env.timers.set_earlier(self, "repair", self.env.now)
-        for sender, window in self.windows.items():
-            self._hand_up(sender, window.hand())
-        self._check_aims()
-
-    def reached(self) -> bool:
-        return all(self.windows[sender].handed >= aim for sender, aim in self._aims.items())
-
-    def _check_aims(self) -> None:
-        if self._aiming and self.reached():
-            self._aiming = False
-            self._membership.reached()
+    # Views ---------------------------------------------------------------------------------------
 
     @property
     def drained(self) -> bool:
-        return not self.sent.outstanding
+        return not self.sent.outstanding and self.above.drained
 
     def on_view(self, installation: Installation) -> None:
         view, me = installation.view, self.env.me
         self._view, self._size, self._start = view.id, len(view), installation.starts[me]
-        self._frozen = False
-        self._aiming, self._aims, self._holders, self._departed = False, {}, {}, {}
+        self._departed = {}
+        self._thaw()
         for member in installation.left:
             window = self.windows.pop(member, None)
             self._repairs.pop(member, None)
@@ -362,6 +318,7 @@ class ReliableMulticast(Patience):
         self._on_members(installation)
         for member, window in self.windows.items():
             window.hold(None)
+            window.reach(0)
             self._hand_up(member, window.hand())
             if window.gaps:
                 self._look(member, window)
@@ -372,7 +329,10 @@ class ReliableMulticast(Patience):
 
     def digest(self) -> Digest:
         """How far each sender's messages have come here, this member's own included."""
-        windows: dict[Address, ReceiveWindow | SendWindow] = {self.env.me: self.sent, **self.windows}
+        windows: dict[Address, ReceiveWindow | SendWindow] = {
+            self.env.me: self.sent,
+            **self.windows,
+        }
         return Digest({m: Marks(w.low, w.delivered, w.high) for m, w in windows.items()})
 
     def snapshot(self) -> dict[str, object]:

@@ -76,6 +76,8 @@ class NakAck4Layer(ReliableMulticast):
         self._owed: dict[Address, _Owed] = {}
         self._released: set[Address] = set()
         """Members that are not waited for, since they are too far behind."""
+        self._told_low = 0
+        """The low that was announced last: who has nothing can skip up to there, and ack it."""
 
     # The receiver acks ---------------------------------------------------------------------------
 
@@ -129,9 +131,8 @@ class NakAck4Layer(ReliableMulticast):
             self.acks[source] = frame.delivered
             if self.env.tap is not None:
                 self.env.tap.acked(source, frame.delivered)
-            if source in self._released and frame.delivered >= self.sent.low:
-                self._released.discard(source)
-                self.env.counters["caught_up"] += 1
+            if source in self._released:
+                self._take_back(source, frame.delivered)
             self._purge(known)
 
     def _on_self_delivered(self) -> None:
@@ -177,6 +178,16 @@ class NakAck4Layer(ReliableMulticast):
             self._arm()
             if self._purge_sent(self._acked):
                 self.above.resume()
+
+    def _take_back(self, member: Address, acked: int) -> None:
+        """Wait for a member again that gets messages and does not only skip them, or has all."""
+        if acked > self._told_low or acked == self.sent.high:
+            self._released.discard(member)
+            self.env.counters["caught_up"] += 1
+
+    def _last(self) -> Last:
+        self._told_low = self.sent.low
+        return super()._last()
 
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
         for member in without:

@@ -57,9 +57,10 @@ class Patience(Layer):
             return
         if up_to is None:
             up_to = next(window.gaps.ranges())[1]
-        before = len(window.gaps)
+        up_to = min(up_to, window.high)  # What is not known to exist cannot be given up.
+        before = window.gaps.count
         window.skip(up_to)
-        self.env.counters["gave_up"] += max(1, before - len(window.gaps))
+        self.env.counters["gave_up"] += max(1, before - window.gaps.count)
         self._hand_up(sender, window.hand(), reason)
         self._look(sender, window)
         self._check_aims()

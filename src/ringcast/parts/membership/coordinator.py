@@ -172,8 +172,9 @@ class Coordinator(Participant):
         self._on_flushed(self._answer(frame), self.env.me)
 
     def _await(self, frame: Install, source: Address) -> None:
-        self._change = None  # Whatever this member was about to propose, it follows this view now.
         super()._await(frame, source)
+        if self._pending is not None:
+            self._change = None  # Whatever this member was about to propose, it follows this view.
 
     def _promise(self, frame: Prepare) -> None:
         super()._promise(frame)
@@ -267,7 +268,10 @@ class Coordinator(Participant):
     def on_timer(self, name: str) -> None:
         """Begin a change, or repeat what was not answered."""
         if name == "gather":
-            if self._change is None and self._needed:
+            if self._pending is not None:
+                # One view after the other: this member still lacks what comes before the last.
+                self.env.timers.set(self.part, "gather", self.env.now + self.spec.retry)
+            elif self._change is None and self._needed:
                 self._start()
         elif name == "retry":
             self._repeat()
@@ -307,7 +311,12 @@ class Coordinator(Participant):
         if change is not None and change.proposal == frame.proposal:
             return
         fits = frame.base == self.view.id and frame.proposal > self.part.promised
-        if change is None and fits and source == frame.proposal.coordinator:
+        if (
+            change is None
+            and self._pending is None
+            and fits
+            and source == frame.proposal.coordinator
+        ):
             self._start(frame)
         else:
             self._refuse(frame.proposal, source)

@@ -95,6 +95,9 @@ class MembershipPart(Part):
     def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
         self.role.found(peer, view, coordinator)
 
+    def remind(self) -> None:
+        self.role.on_suspect()
+
     def leave(self) -> None:
         self.role.leave()
 

@@ -45,6 +45,8 @@ class Participant(Role):
 
     def enter(self) -> None:
         """Take part in a view."""
+        self._pending = None
+        self.env.timers.cancel(self.part, "stuck")
         self.part.discovery.pause()
         if self.part.leave_until is not None:
             self._leave_step()
@@ -215,7 +217,7 @@ class Participant(Role):
         assert until is not None
         if len(self.view) == 1:
             self.part.control.finish("left")
-        elif not self.part.flush.drained and self.env.now < until:
+        elif not self.part.control.drained and self.env.now < until:
             self.env.timers.set(self.part, "leave", self.env.now + self.spec.gather)
         elif self.env.now > until + self.spec.leave_timeout:
             self.part.control.finish("left, though nobody has answered")

@@ -1,0 +1,255 @@
+"""One simulated run, from settings to figures: a call of `ringcast sim`, a row of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import cycle, islice
+from random import Random
+from time import perf_counter
+
+from ringcast.core.frames import Data, UnicastData
+from ringcast.errors import ConfigError
+from ringcast.sim.member import Member
+from ringcast.sim.observer import Observer
+from ringcast.sim.settling import outstanding
+from ringcast.sim.world import World
+from ringcast.spec import StackSpec
+
+SLICE = 0.01
+"""How often progress and memory are looked at, in virtual seconds."""
+DATA_KINDS = (Data.kind, UnicastData.kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something that happens to members at a time after the group has formed."""
+
+    at: float
+    action: str
+    """crash, pause, resume, leave, restart, partition or heal."""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """The settings of one run."""
+
+    spec: StackSpec
+    seed: int = 0
+    members: int = 4
+    messages: int = 1_000
+    """In total, from all senders together."""
+    size: int = 100
+    """Bytes of each message."""
+    batch: int = 64
+    """Messages that a sender sends at once."""
+    senders: int | None = None
+    """How many of the members send; None for all."""
+    duration: float = 0.0
+    """Virtual seconds over which the sending is spread; 0 sends as fast as the windows let it."""
+    loss: float = 0.0
+    delay: tuple[float, float] = (0.0001, 0.0005)
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    corrupt: float = 0.0
+    bandwidth: float | None = None
+    faults: tuple[Fault, ...] = ()
+    timeout: float = 600.0
+    """Virtual seconds after which the run is given up."""
+
+    def __post_init__(self) -> None:
+        for name in ("members", "batch"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}: give at least 1")
+        for name in ("messages", "size", "duration"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}: give 0 or more")
+        if self.senders is not None and not 1 <= self.senders <= self.members:
+            raise ConfigError(f"senders is {self.senders}: give 1 to {self.members}")
+        known = set(self.names)
+        for fault in self.faults:
+            unknown = [name for name in fault.names if name not in known]
+            if unknown:
+                raise ConfigError(
+                    f"there is no member {unknown[0]}: they are m1 to m{self.members}"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the members are called."""
+        return tuple(f"m{number}" for number in range(1, self.members + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of one run."""
+
+    violations: list[str]
+    outstanding: list[str]
+    """What was not done when the run ended; nothing when it is complete."""
+    trace_hash: str
+    sent: int
+    delivered: int
+    expected: int
+    """Deliveries that there should be, over all members."""
+    retransmitted: int
+    control_per_delivered: float
+    """Frames that carry no messages, for each message delivered to an application."""
+    frames: dict[str, int]
+    lost: dict[str, int]
+    """Datagrams that did not arrive as they were sent, by reason."""
+    window_bytes_max: int
+    """The most that all windows of one member held at a time."""
+    virtual_seconds: float
+    join_seconds: float
+    """Virtual seconds until all members were in one view."""
+    real_seconds: float
+    members: list[str]
+    view: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was delivered and every guarantee held."""
+        return not self.violations and not self.outstanding and self.delivered == self.expected
+
+
+Progress = Callable[[int, int, float], None]
+"""Called now and then with deliveries, expected deliveries, and virtual seconds."""
+
+
+def run(
+    trial: Trial,
+    observer: Observer | None = None,
+    progress: Progress | None = None,
+    keep: bool = False,
+) -> Outcome:
+    """Run a trial to its end."""
+    return _Run(trial, observer, progress, keep).run()
+
+
+class _Run:
+    def __init__(
+        self, trial: Trial, observer: Observer | None, progress: Progress | None, keep: bool
+    ) -> None:
+        self._trial = trial
+        self._progress = progress
+        self._world = World(
+            trial.seed,
+            trial.spec,
+            loss=trial.loss,
+            delay=trial.delay,
+            duplicate=trial.duplicate,
+            reorder=trial.reorder,
+            corrupt=trial.corrupt,
+            bandwidth=trial.bandwidth,
+            keep=keep,
+            observer=observer,
+        )
+        self._peak = 0
+        self._expected = trial.messages * trial.members
+
+    def run(self) -> Outcome:
+        began = perf_counter()
+        world = self._world
+        members = world.join(*self._trial.names, seconds=self._trial.timeout)
+        joined = world.now
+        self._work(members)
+        left = self._finish()
+        return self._outcome(left, joined, perf_counter() - began)
+
+    def _work(self, members: list[Member]) -> None:
+        """Send everything, and let the faults happen, each at its time."""
+        start = self._world.now
+        plan = [(start + fault.at, index, fault) for index, fault in enumerate(self._trial.faults)]
+        plan.sort()
+        for time, member, run in self._sends(members, start):
+            while plan and plan[0][0] <= time:
+                self._until(plan[0][0])
+                self._strike(plan.pop(0)[2])
+            self._until(time)
+            if member.alive:
+                member.send(run)
+        for time, _, fault in plan:
+            self._until(time)
+            self._strike(fault)
+
+    def _sends(
+        self, members: list[Member], start: float
+    ) -> list[tuple[float, Member, list[bytes]]]:
+        """Who sends which run when: turn by turn, evenly over the duration."""
+        trial = self._trial
+        payload = Random(trial.seed).randbytes(trial.size)
+        whole, rest = divmod(trial.messages, trial.batch)
+        sizes = [trial.batch] * whole + ([rest] if rest else [])
+        turns = islice(cycle(members[: trial.senders]), len(sizes))
+        run = [payload] * trial.batch
+        step = trial.duration / len(sizes) if sizes else 0.0
+        return [
+            (start + number * step, member, run if size == trial.batch else run[:size])
+            for number, (member, size) in enumerate(zip(turns, sizes, strict=True))
+        ]
+
+    def _strike(self, fault: Fault) -> None:
+        world = self._world
+        if fault.action == "heal":
+            world.heal()
+        elif fault.action == "partition":
+            world.partition(fault.names)
+        else:
+            for name in fault.names:
+                getattr(world.members[name], fault.action)()
+
+    def _finish(self) -> list[str]:
+        """Run until nothing is outstanding; what still is when the time is up."""
+        world = self._world
+        until = world.now + self._trial.timeout
+        while left := outstanding(world):
+            if world.now >= until:
+                return left
+            self._until(world.now + SLICE)
+        return []
+
+    def _until(self, time: float) -> None:
+        world = self._world
+        while (left := time - world.now) > 1e-9:
+            world.run(min(SLICE, left))
+            self._look()
+
+    def _look(self) -> None:
+        members = self._world.running
+        self._peak = max(self._peak, *(member.probe.nbytes for member in members), 0)
+        if self._progress is not None:
+            self._progress(self._delivered, self._expected, self._world.now)
+
+    @property
+    def _delivered(self) -> int:
+        return sum(len(member.delivered) for member in self._world.members.values())
+
+    def _outcome(self, left: list[str], joined: float, real: float) -> Outcome:
+        world, delivered = self._world, self._delivered
+        members = list(world.members.values())
+        counters = [member.stack.counters for member in members]
+        control = sum(n for kind, n in world.frames.items() if kind not in DATA_KINDS)
+        # Who crashes or is cut off is owed nothing: then all that the survivors lack is
+        # outstanding.
+        expected = self._expected if not self._trial.faults else delivered + len(left)
+        views = [member.view for member in world.running]
+        return Outcome(
+            violations=[str(violation) for violation in world.check()],
+            outstanding=left,
+            trace_hash=world.trace_hash,
+            sent=sum(member.probe.high for member in members),
+            delivered=delivered,
+            expected=expected,
+            retransmitted=sum(counter["resent"] for counter in counters),
+            control_per_delivered=control / delivered if delivered else 0.0,
+            frames=dict(sorted(world.frames.items())),
+            lost=dict(sorted(world.lost.items())),
+            window_bytes_max=self._peak,
+            virtual_seconds=world.now,
+            join_seconds=joined,
+            real_seconds=real,
+            members=[member.name for member in world.running],
+            view=str(views[0]) if views else "",
+        )

@@ -1,0 +1,221 @@
+"""Large messages in whole groups: bursts, loss, a receiver that stands still and one that wakes
+up."""
+
+from collections import Counter, defaultdict
+from random import Random
+
+import pytest
+
+from ringcast import presets
+from ringcast.core.batch import Batch
+from ringcast.core.events import Event, Undelivered
+from ringcast.errors import TooLarge
+from ringcast.layers.fragment import Fragment, FragmentLayer
+from ringcast.layers.large import Large, LargeLayer
+from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.parts.slow import Slow
+from ringcast.sim import Member, World
+from ringcast.sim.faults import Parcel
+from ringcast.sim.network import Fate
+from ringcast.spec import StackSpec
+
+LARGE, SLOW = Large(), Slow(policy="skip", bound=2.0)
+HELD_BACK = 1.25 * SLOW.bound
+"""How long one that stands still holds the others up, at the most: see docs/large-messages.md."""
+KEPT = LARGE.ack_timeout * (LARGE.attempts + 1)
+"""How long the sender keeps anything after the last fragment, at the most."""
+
+
+def bulk() -> StackSpec:
+    """The preset, with its policy spelt out."""
+    spec = presets.bulk()
+    return spec.replace(LARGE, SLOW) if "slow" in spec else spec.replace(LARGE).insert(SLOW)
+
+
+class Readers:
+    """Compares what each application is given with what was sent, and keeps none of it."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self.messages = messages
+        self.given_to: defaultdict[str, list[int]] = defaultdict(list)
+        """Per member the places of the messages that it was given; -1 for one that was never
+        sent."""
+        self.seqnos: list[int] = []
+        """The seqnos of the messages, from whoever was given them."""
+
+    def given(self, now: float, member: Member, event: Event) -> None:
+        if isinstance(event, Batch):
+            for payload in event.payloads:
+                place = self.given_to[member.name][-1:] or [-1]
+                left = range(place[0] + 1, len(self.messages))
+                found = next((n for n in left if self.messages[n] == payload), -1)
+                self.given_to[member.name].append(found)
+            if member.name == "a":
+                self.seqnos.append(event.last)
+
+    def sent(self, now: float, parcel: Parcel, to: str, fates: list[tuple[str, Fate]]) -> None:
+        """Datagrams are of no interest here."""
+
+    def done(self, now: float, member: Member | None, what: str) -> None:
+        """Nor is what is done to members."""
+
+
+def skipped_by(member: Member, seqnos: list[int]) -> list[int]:
+    """The places of the messages that a member was told it would not get."""
+    return [
+        place
+        for place, seqno in enumerate(seqnos)
+        if any(event.first <= seqno <= event.last for event in member.skipped)
+    ]
+
+
+def reported(member: Member) -> list[Undelivered]:
+    return [event for event in member.events if isinstance(event, Undelivered)]
+
+
+def burst(receivers: int, count: int, size: int, still: str) -> None:
+    """A burst at 1 % loss with one receiver that stands still, and then wakes up."""
+    dice = Random(1)
+    messages = [dice.randbytes(size) for _ in range(count)]
+    readers = Readers([*messages, b"later"])
+    world = World(seed=3, spec=bulk(), loss=0.01, keep=False, observer=readers)
+    a, *rest = world.join("a", *(f"r{n}" for n in range(receivers)))
+    *moving, stone = rest
+    is_busy = still == "busy"
+    rule = world.drop(lambda f: not is_busy and f.target == stone.name and f.kind == "DATA")
+    if is_busy:
+        stone.busy()
+    for message in messages:
+        a.send(message)
+    everything = list(range(count))
+    world.run_until(lambda: all(len(m.delivered) == count for m in moving), HELD_BACK + 1.0)
+    assert all(readers.given_to[member.name] == everything for member in [a, *moving])
+    world.run(KEPT + 0.01)
+    assert (a.probe.outstanding, a.probe.nbytes, a.blocked) == (0, 0, False)
+    lacking = [readers.seqnos.index(event.seqno) for event in reported(a)]
+    assert {event.members for event in reported(a)} <= {(stone.me,)}
+    rule.remove()
+    if is_busy:
+        stone.idle()
+    else:
+        assert lacking == everything
+    world.run(1.0)
+    a.send(b"later")
+    world.run(1.0)
+    assert skipped_by(stone, readers.seqnos) == lacking
+    expected = [n for n in everything if n not in lacking] + [count]
+    assert readers.given_to[stone.name] == expected
+    acks = world.frames["WHOLE"]
+    assert count * len(moving) <= acks <= count * receivers + world.frames["UNACKED"]
+    assert world.check() == []
+
+
+@pytest.mark.parametrize("still", ["busy", "cut off"])
+def test_one_still_receiver_costs_the_others_nothing_but_its_timeout(still: str) -> None:
+    burst(receivers=20, count=4, size=3_000_000, still=still)
+
+
+@pytest.mark.slow
+def test_ten_times_20_mb_to_50_receivers_one_of_which_stands_still() -> None:
+    burst(receivers=50, count=10, size=20_000_000, still="cut off")
+
+
+# --- order and views -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", ["lan", "stable", "bulk"])
+def test_small_large_small_arrive_in_that_order(preset: str) -> None:
+    world = World(seed=5, spec=presets.PRESETS[preset](), loss=0.05)
+    a, b, _c = world.join("a", "b", "c")
+    messages = [b"1", Random(1).randbytes(5_000_000), b"3", Random(2).randbytes(100_000), b"5"]
+    for message in messages:
+        a.send(message)
+    b.send(Random(3).randbytes(300_000), to=a)
+    world.settle()
+    assert [m.payload for m in b.delivered if m.sender == a.me] == messages
+    assert [m.payload for m in a.delivered if m.sender == a.me][1] is messages[1]
+    assert len(a.delivered) == 6
+    assert world.check() == []
+
+
+def test_one_that_joins_in_the_middle_of_a_message_gets_it_whole() -> None:
+    spec = presets.lan().replace(NakAck4(max_bytes=500_000))
+    world = World(seed=5, spec=spec, bandwidth=5_000_000.0)
+    a, b = world.join("a", "b")
+    message = Random(1).randbytes(3_000_000)
+    a.send(message)
+    world.run(0.1)
+    layer = next(part for part in b.stack.parts if isinstance(part, FragmentLayer))
+    assert 0 < layer.incomplete_bytes < len(message)
+    (c,) = world.join("c")
+    world.settle()
+    assert [m.payload for m in c.delivered] == [m.payload for m in b.delivered] == [message]
+    assert world.check() == []
+
+
+@pytest.mark.parametrize("preset", ["lan", "stable", "bulk"])
+def test_the_sender_dies_after_half_the_fragments_and_nothing_is_left(preset: str) -> None:
+    spec = presets.PRESETS[preset]().replace(max_bytes=500_000)
+    world = World(seed=5, spec=spec, bandwidth=5_000_000.0)
+    a, b, c = world.join("a", "b", "c")
+    a.send([b"before", Random(1).randbytes(3_000_000)])
+    world.run(0.2)
+    layers = [
+        next(part for part in member.stack.parts if isinstance(part, FragmentLayer))
+        for member in (b, c)
+    ]
+    assert all(layer.incomplete_bytes > 100_000 for layer in layers)
+    a.crash()
+    world.run_until(lambda: b.view is not None and len(b.view) == 2, 60.0)
+    world.settle()
+    assert [layer.incomplete_bytes for layer in layers] == [0, 0]
+    assert [m.payload for m in b.delivered] == [m.payload for m in c.delivered] == [b"before"]
+    assert world.check() == []
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def test_a_burst_costs_messages_in_flight_and_not_messages_sent() -> None:
+    message = Random(1).randbytes(2_000_000)
+    spec = bulk().replace(NakAck4(retain=False, max_bytes=500_000))
+    world = World(seed=2, spec=spec, loss=0.01, keep=False)
+    a, b, c = world.join("a", "b", "c")
+    for _ in range(10):
+        a.send(message)
+    peaks: Counter[str] = Counter()
+
+    def look() -> bool:
+        for member in (a, b, c):
+            layers = [part for part in member.stack.parts if isinstance(part, FragmentLayer)]
+            nbytes = member.probe.nbytes + layers[0].incomplete_bytes
+            peaks[member.name] = max(peaks[member.name], nbytes)
+        return len(c.delivered) == 10
+
+    world.run_until(look, 60.0)
+    assert peaks["a"] <= 500_000 + 60_000
+    assert max(peaks["b"], peaks["c"]) <= len(message) + 500_000
+
+
+def test_a_message_larger_than_the_bound_is_refused_at_once_with_the_number() -> None:
+    world = World(seed=1, spec=presets.lan().replace(Fragment(max_message=1_000_000)))
+    (a,) = world.join("a")
+    a.send(bytes(1_000_000))
+    with pytest.raises(TooLarge, match="1,000,001"):
+        a.send(bytes(1_000_001))
+    assert len(a.delivered) == 1
+
+
+def test_nobody_is_reported_when_all_keep_up() -> None:
+    world = World(seed=8, spec=bulk(), loss=0.1)
+    members = world.join("a", "b", "c", "d")
+    for member in members:
+        for n in range(3):
+            member.send(Random(n).randbytes(400_000))
+    world.settle()
+    for member in members:
+        assert len(member.delivered) == 12
+        assert (reported(member), member.skipped) == ([], [])
+        layer = next(part for part in member.stack.parts if isinstance(part, LargeLayer))
+        assert layer.unacked == {}
+    assert world.check() == []

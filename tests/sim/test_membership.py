@@ -1,0 +1,165 @@
+"""Membership, as users rely on it: one view, whoever comes, goes, crashes, sleeps or is cut off."""
+
+import pytest
+
+from ringcast import presets
+from ringcast.core.events import Expelled, Merged
+from ringcast.sim import Member, World
+
+
+def world_of(seed: int, *names: str, **settings: float) -> tuple[World, list[Member]]:
+    world = World(seed=seed, spec=presets.lan())
+    members = world.join(*names)
+    return world, members
+
+
+def expect_one_view(world: World, *members: Member, seconds: float = 60.0) -> None:
+    """These members and nobody else come to be in one view, and messages flow."""
+    expected = {member.me for member in members}
+    world.run_until(
+        lambda: all(m.view is not None and set(m.view) == expected for m in members), seconds
+    )
+    world.settle()
+    assert len({m.view for m in members}) == 1
+    before = [len(m.delivered) for m in members]
+    for member in members:
+        member.send(b"hello from " + member.name.encode())
+    world.settle()
+    assert [len(m.delivered) - count for m, count in zip(members, before, strict=True)] == [
+        len(members)
+    ] * len(members)
+    assert world.check() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_eight_start_together(seed: int) -> None:
+    world, members = world_of(seed, *"abcdefgh")
+    assert len({member.view for member in members}) == 1
+    expect_one_view(world, *members)
+    assert len(members[0].views) <= 3, "together is one view, not one after the other"
+
+
+def test_joins_close_in_time_become_one_view() -> None:
+    world, (a,) = world_of(1, "a")
+    world.join("b", "c", "d", "e")
+    assert [len(view) for view in a.views] == [1, 5]
+
+
+def test_the_coordinator_leaves() -> None:
+    world, (a, b, c) = world_of(2, "a", "b", "c")
+    a.send([b"last words"] * 10)
+    a.leave()
+    expect_one_view(world, b, c)
+    assert not a.alive
+    assert len(b.delivered) >= 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_coordinator_crashes(seed: int) -> None:
+    world, (a, b, c) = world_of(seed, "a", "b", "c")
+    a.crash()
+    expect_one_view(world, b, c)
+
+
+def test_the_coordinator_sleeps_and_comes_back() -> None:
+    world, (a, b, c) = world_of(3, "a", "b", "c")
+    a.pause()
+    expect_one_view(world, b, c)
+    a.resume()
+    expect_one_view(world, a, b, c)
+    assert any(isinstance(event, Expelled | Merged) for event in a.events), (
+        "it learns that it was out"
+    )
+
+
+def test_a_short_sleep_changes_nothing() -> None:
+    world, (a, b, _) = world_of(4, "a", "b", "c")
+    views = len(a.views)
+    b.pause()
+    world.run(1.0)
+    b.resume()
+    world.run(10.0)
+    assert len(a.views) == views
+
+
+def test_coordinator_and_next_leave_together() -> None:
+    world, (a, b, c, d) = world_of(5, "a", "b", "c", "d")
+    a.leave()
+    b.leave()
+    expect_one_view(world, c, d)
+
+
+def test_coordinator_and_next_crash_together() -> None:
+    world, (a, b, c, d) = world_of(6, "a", "b", "c", "d")
+    a.crash()
+    b.crash()
+    expect_one_view(world, c, d)
+
+
+def test_half_of_the_members_leave_at_once() -> None:
+    world, members = world_of(7, *"abcdefgh")
+    for member in members[:4]:
+        member.leave()
+    expect_one_view(world, *members[4:])
+
+
+@pytest.mark.parametrize("kind", ["PREPARE", "FLUSHED", "VIEW", "INSTALLED"])
+def test_the_coordinator_crashes_in_the_middle_of_a_view_change(kind: str) -> None:
+    world, (a, b, c) = world_of(8, "a", "b", "c")
+    seen = world.drop(lambda f: f.kind == kind and f.target != "c")
+    world.start("d")
+    world.run_until(lambda: seen.count > 0, seconds=10)
+    a.crash()
+    seen.remove()
+    d = world.members["d"]
+    expect_one_view(world, b, c, d)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_partition_heals(seed: int) -> None:
+    world, (a, b, c, d, e) = world_of(seed, *"abcde")
+    world.partition([a, b], [c, d, e])
+    for member in (a, b, c, d, e):
+        member.send(b"while apart")
+    world.run_until(
+        lambda: b.view is not None and len(b.view) == 2 and e.view is not None and len(e.view) == 3,
+        seconds=60,
+    )
+    world.heal()
+    expect_one_view(world, a, b, c, d, e)
+    merged = [event for event in e.events if isinstance(event, Merged)]
+    assert {frozenset(group) for group in merged[-1].subgroups} == {
+        frozenset({a.me, b.me}),
+        frozenset({c.me, d.me, e.me}),
+    }
+
+
+def test_a_member_that_was_restarted_is_somebody_new() -> None:
+    world, (a, b, c) = world_of(9, "a", "b", "c")
+    former = b.me
+    b.restart()
+    assert b.me != former
+    expect_one_view(world, a, b, c)
+    assert former not in a.views[-1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sender_crashes_and_the_survivors_agree(seed: int) -> None:
+    world, (a, b, c, d) = world_of(seed, "a", "b", "c", "d")
+    world.drop(lambda f: f.kind == "DATA" and f.source == "a" and f.target != "b")
+    a.send([b"%d" % number for number in range(50)])
+    world.run(0.01)
+    assert len(b.delivered) == 50
+    assert not c.delivered
+    a.crash()
+    expect_one_view(world, b, c, d)
+    counts = {len([m for m in member.delivered if m.sender == a.me]) for member in (b, c, d)}
+    assert counts == {50}, "what one survivor has delivered, all deliver"
+
+
+def test_a_member_is_not_lost_to_a_bad_network() -> None:
+    world = World(seed=11, spec=presets.lan(), loss=0.2)
+    members = world.join(*"abcdef")
+    views = len(members[0].views)
+    world.run(120.0)
+    assert len(members[0].views) == views, "a fifth of all datagrams lost evicts nobody"

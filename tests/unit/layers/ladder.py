@@ -1,0 +1,78 @@
+"""Members with a whole ladder: large messages, fragments, credits, a multicast and unicast."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar, cast
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch
+from ringcast.core.events import Event, Progress, Skipped, Undelivered
+from ringcast.core.inbox import Delivery, Taker
+from ringcast.core.part import Layer, Part, Spec
+from ringcast.core.ports import Brake, Flush, Numbering, Ports, Tracker
+from ringcast.core.wiring import Bottom
+from tests.unit.harness import Member, Net, Policy, clean
+
+A, B, C, D = (Address(n) for n in (1, 2, 3, 4))
+
+P = TypeVar("P", bound=Part)
+E = TypeVar("E", Skipped, Undelivered, Progress)
+
+
+class Climber(Member):
+    """A member whose layers are wired as in a stack."""
+
+    def _link(self, specs: Sequence[Spec]) -> None:
+        by_role = dict(zip((spec.role for spec in specs), self.parts, strict=True))
+        layers = [part for part in self.parts if isinstance(part, Layer)]
+        for above, below in pairwise([self.inbox, *layers, Bottom(self.env)]):
+            above.below, below.above = below, above
+        self.top = layers[0]
+        self.evicted: list[tuple[Address, str]] = []
+        multicast = by_role["multicast"]
+        self.inbox.group = cast(Delivery, multicast)
+        self.inbox.pairs = cast(Delivery, by_role.get("unicast"))
+        self.inbox.takers = tuple(cast(Taker, x) for x in layers if hasattr(x, "taken"))
+        self.owners = {kind: part for part in self.parts for kind in part.kinds}
+        ports = Ports(
+            self,
+            cast(Flush, multicast),
+            self,
+            self,
+            intake=self.inbox,
+            numbering=cast(Numbering, multicast),
+            tracker=cast(Tracker | None, by_role.get("large")),
+            brakes=tuple(cast(Brake, x) for x in layers if hasattr(x, "positions")),
+        )
+        for part in self.parts:
+            part.connect(ports)
+
+    def get(self, kind: type[P]) -> P:
+        """The part of this type."""
+        return next(part for part in self.parts if isinstance(part, kind))
+
+    def told(self, kind: type[E]) -> list[E]:
+        """The events of this type that the application was given."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def evict(self, member: Address, reason: str) -> None:
+        self.evicted.append((member, reason))
+
+
+def climbers(
+    count: int, *specs: Spec, mtu: int = 1_000, policy: Policy = clean, installed: bool = True
+) -> tuple[Net, list[Climber]]:
+    """So many members with these protocols, in one view, and the network between them."""
+    members = [Climber(n, specs, mtu) for n in range(1, count + 1)]
+    net = Net(*members, policy=policy)
+    if installed:
+        net.install(*net.members)
+        net.run(0.5)
+    return net, members
+
+
+def given(member: Climber) -> list[Batch | Event]:
+    """What waits for the application, taken as it is."""
+    out: list[Batch | Event] = list(member.inbox.take(1 << 30))
+    member.inbox.consumed()
+    return out

@@ -1,0 +1,322 @@
+"""Large messages as a whole: one ack each, a sender that goes on, receivers that skip and go on."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Payload
+from ringcast.core.events import Skipped, Undelivered
+from ringcast.core.frames import Data, Nak, Unacked, Whole
+from ringcast.errors import ConfigError
+from ringcast.layers.fragment import Fragment, FragmentLayer
+from ringcast.layers.large import Large, LargeLayer
+from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
+from ringcast.layers.unicast import Unicast
+from tests.unit.harness import Flight, Net, Policy, bad_network, clean
+from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
+
+TIMEOUT = 6.0
+"""ack_timeout × (attempts + 1), with the usual settings."""
+
+
+def group(
+    count: int = 3, *, large: Large | None = None, max_bytes: int = 4_000_000
+) -> tuple[Net, list[Climber]]:
+    multicast = NakAck4(max_bytes=max_bytes, retain=False)
+    return climbers(count, large or Large(), Fragment(), multicast, Unicast())
+
+
+def noise(size: int, seed: int = 0) -> bytes:
+    return Random(seed).randbytes(size)
+
+
+def unacked(member: Climber) -> dict[int, set[Address]]:
+    return {last: sent.missing for last, sent in member.get(LargeLayer).unacked.items()}
+
+
+def without(kinds: type | tuple[type, ...], target: Address) -> Policy:
+    """A network on which frames of these kinds never reach one member."""
+
+    def policy(flight: Flight) -> Sequence[float]:
+        cut_off = flight.target == target and isinstance(flight.frame, kinds)
+        return () if cut_off else clean(flight)
+
+    return policy
+
+
+# --- acks ----------------------------------------------------------------------------------------
+
+
+def test_a_message_costs_one_ack_a_receiver_whatever_the_number_of_fragments() -> None:
+    net, (a, b, c) = group()
+    messages: list[Payload] = [noise(40_000, seed) for seed in range(5)]
+    a.send(messages)
+    net.settle()
+    assert b.payloads(A) == c.payloads(A) == messages
+    assert net.sent["WHOLE"] == 5 * 2
+    assert net.sent["UNACKED"] == 0
+    assert unacked(a) == {}
+    assert a.told(Undelivered) == []
+
+
+def test_small_messages_are_not_followed() -> None:
+    net, (a, _, _) = group()
+    a.send([b"x"] * 100)
+    net.settle()
+    assert net.sent["WHOLE"] == 0
+
+
+def test_a_receiver_acks_when_it_has_the_message_though_its_application_is_busy() -> None:
+    net, (a, _, c) = group()
+    c.is_slow = True
+    a.send([noise(40_000)])
+    net.run(0.5)
+    assert unacked(a) == {}
+    assert a.get(NakAck4Layer).sent.outstanding > 0  # What is not taken still fills the window.
+
+
+def test_a_lost_ack_is_given_again_when_the_sender_asks() -> None:
+    net, (a, _, _) = group()
+    net.policy = without(Whole, A)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    (last,) = unacked(a)
+    assert unacked(a) == {last: {B, C}}
+    net.policy = clean
+    net.run(1.0)
+    assert unacked(a) == {}
+    assert net.sent["UNACKED"] == 2
+    assert net.sent["WHOLE"] == 4
+    assert a.told(Undelivered) == []
+
+
+def test_who_leaves_or_is_suspected_is_not_waited_for() -> None:
+    net, (a, _, _, _) = group(4)
+    net.policy = without(Whole, A)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    (last,) = unacked(a)
+    a.suspect(B, True)
+    assert unacked(a) == {last: {C, D}}
+    net.install(A, B, C, on=[A, B, C])
+    assert unacked(a) == {last: {C}}
+    a.suspect(C, True)
+    assert unacked(a) == {}
+    a.send([noise(40_000)])
+    assert unacked(a) == {}
+    a.suspect(C, False)
+    a.send([noise(40_000)])
+    assert list(unacked(a).values()) == [{C}]
+
+
+def test_a_newcomer_owes_no_ack_for_what_was_sent_before_it_came() -> None:
+    multicast = NakAck4(retain=False)
+    net, (a, _, _, d) = climbers(4, Large(), Fragment(), multicast, Unicast(), installed=False)
+    net.install(A, B, C)
+    net.policy = without(Whole, A)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    net.install(A, B, C, D)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    assert list(unacked(a).values()) == [{B, C}, {B, C, D}]
+    assert len(d.payloads(A)) == 1
+
+
+def test_a_group_of_one_has_nobody_to_wait_for() -> None:
+    net, (a,) = group(1)
+    a.send([noise(40_000)])
+    net.settle()
+    assert len(a.payloads(A)) == 1
+    assert unacked(a) == {}
+
+
+# --- the sender goes on --------------------------------------------------------------------------
+
+
+def test_past_its_time_the_sender_frees_the_message_and_says_who_lacks_it() -> None:
+    net, (a, b, c) = group()
+    net.policy = without(Data, C)
+    messages: list[Payload] = [noise(40_000, 1), b"small", noise(30_000, 2)]
+    a.send(messages)
+    net.run(TIMEOUT - 0.1)
+    assert b.payloads(A) == messages
+    window = a.get(NakAck4Layer).sent
+    assert (window.outstanding > 0, a.told(Undelivered)) == (True, [])
+    net.run(0.2)
+    seqnos = [seqno for _, _, seqno, payload in b.messages if len(payload) > 5]
+    assert a.told(Undelivered) == [Undelivered(seqno, (C,)) for seqno in seqnos]
+    assert (window.outstanding, window.nbytes) == (0, 0)
+    assert net.sent["UNACKED"] == 5
+    assert c.messages == []
+
+
+def test_the_one_that_comes_back_skips_exactly_what_was_freed() -> None:
+    net, (a, b, c) = group()
+    net.policy = without(Data, C)
+    a.send([noise(40_000, 1), noise(30_000, 2)])
+    net.run(TIMEOUT + 0.5)
+    net.policy = clean
+    later: list[Payload] = [b"small", noise(20_000, 3)]
+    a.send(later)
+    net.run(2.0)
+    assert c.payloads(A) == later
+    gone = {seqno for _, _, seqno, _ in b.messages[:2]}
+    skipped = c.told(Skipped)
+    assert set(range(1, max(gone) + 1)) == {
+        seqno for event in skipped for seqno in range(event.first, event.last + 1)
+    }
+    assert c.messages[0][2] == max(gone) + 1
+    assert a.get(NakAck4Layer).sent.outstanding == 0
+    assert a.env.counters["caught_up"] == 1
+    a.send([noise(20_000, 4)])
+    net.settle()
+    assert len(c.payloads(A)) == 3
+    assert len(a.told(Undelivered)) == 2
+
+
+def test_the_one_that_comes_back_hears_of_what_it_missed_though_nothing_more_is_sent() -> None:
+    net, (a, _, c) = group()
+    net.policy = without(object, C)
+    a.send([noise(40_000, 1)])
+    net.run(TIMEOUT + 20.0)
+    assert a.get(NakAck4Layer).sent.outstanding == 0
+    net.policy = clean
+    net.settle()
+    assert c.payloads(A) == []
+    assert [event.last for event in c.told(Skipped)] == [a.get(NakAck4Layer).sent.high]
+    assert a.env.counters["caught_up"] == 1
+
+
+def test_a_message_in_time_is_never_reported_over_a_bad_network() -> None:
+    net, (a, b, c) = group(max_bytes=20_000)
+    net.policy = bad_network(3, loss=0.1, copies=0.1, spread=0.004)
+    messages: list[Payload] = [noise(50_000, seed) for seed in range(4)]
+    a.send(messages)
+    b.send(messages)
+    net.settle()
+    for member in (a, b, c):
+        assert member.payloads(A) == member.payloads(B) == messages
+        assert member.told(Undelivered) == []
+        assert member.told(Skipped) == []
+        assert unacked(member) == {}
+
+
+def test_more_messages_than_are_followed_count_as_timed_out() -> None:
+    net, (a, _, _) = group(large=Large(max_unacked=2))
+    net.policy = without(Whole, A)
+    a.send([noise(2_000, seed) for seed in range(3)])
+    net.run(0.5)
+    assert len(unacked(a)) == 2
+    assert [event.members for event in a.told(Undelivered)] == [(B, C)]
+
+
+# --- the receiver goes on ------------------------------------------------------------------------
+
+
+def cut_off_at(seqnos: set[int], target: Address) -> Policy:
+    """A network on which these messages never reach one member."""
+
+    def policy(flight: Flight) -> Sequence[float]:
+        frame = flight.frame
+        is_cut = isinstance(frame, Data) and frame.first in seqnos and flight.target == target
+        return () if is_cut else clean(flight)
+
+    return policy
+
+
+@pytest.mark.parametrize("seqnos", [{2}, {5}, {2, 5, 9}, {9}, {2, 3, 4, 5, 6, 7, 8, 9, 10}])
+def test_a_receiver_that_asks_in_vain_skips_the_message_and_goes_on(seqnos: set[int]) -> None:
+    net, (a, b, c) = group(large=Large(receive_timeout=2.0, ack_timeout=60.0))
+    net.policy = cut_off_at(seqnos, C)
+    piece = a.get(FragmentLayer).frag_size - 24
+    messages: list[Payload] = [b"first", noise(9 * piece, 1), b"third", noise(3 * piece, 2)]
+    a.send(messages)  # Seqnos 1, 2 to 10, 11, and 12 to 14.
+    net.run(1.9)
+    assert c.payloads(A) == [b"first"]
+    net.run(0.5)
+    assert c.payloads(A) == [b"first", *messages[2:]]
+    ranges = [(event.first, event.last) for event in c.told(Skipped)]
+    skipped = {seqno for first, last in ranges for seqno in range(first, last + 1)}
+    assert 10 in skipped
+    assert skipped <= set(range(2, 11))
+    assert b.payloads(A) == messages
+    assert c.get(FragmentLayer).incomplete_bytes == 0
+    asked = net.sent["NAK"]
+    net.policy = clean
+    net.run(5.0)
+    assert net.sent["NAK"] == asked  # It asks no more,
+    assert c.payloads(A) == [b"first", *messages[2:]]  # and late fragments start nothing anew.
+    assert list(unacked(a).values()) == [{C}]
+
+
+def test_a_message_that_was_given_up_is_not_waited_for_again_in_its_later_parts() -> None:
+    large = Large(receive_timeout=2.0, ack_timeout=60.0)
+    net, (a, b, c) = group(large=large, max_bytes=8_000)
+    net.policy = cut_off_at({2, 30}, C)
+    piece = a.get(FragmentLayer).frag_size - 24
+    messages: list[Payload] = [noise(40 * piece, 1), b"next"]
+    a.send(messages)
+    net.run(2.2)  # Seqno 2 is given up, the window moves, and 30 is missing as well.
+    assert c.payloads(A) == [b"next"]
+    skipped = {n for event in c.told(Skipped) for n in range(event.first, event.last + 1)}
+    assert {2, 30, 40} <= skipped <= set(range(1, 41))
+    assert b.payloads(A) == messages
+
+
+def test_a_receiver_whose_application_stands_still_skips_what_would_fill_its_memory() -> None:
+    net, (a, b, c) = group(large=Large(max_waiting_bytes=100_000), max_bytes=50_000)
+    c.is_slow = True
+    messages: list[Payload] = [noise(40_000, seed) for seed in range(8)]
+    a.send(messages)
+    net.run(0.5)
+    a.get(NakAck4Layer).release(C)
+    net.run(TIMEOUT + 1.0)
+    assert b.payloads(A) == messages
+    assert c.inbox.nbytes <= 100_000
+    late = [event.members for event in a.told(Undelivered)]
+    assert late == [(C,)] * 6
+    c.is_slow = False
+    net.settle()
+    assert c.payloads(A) == messages[:2]
+    assert len(c.told(Skipped)) == 6
+    a.send([b"next"])
+    net.settle()
+    assert c.payloads(A)[-1] == b"next"
+
+
+def test_a_timer_runs_only_while_something_is_asked_for() -> None:
+    net, (a, b, _) = group(large=Large(receive_timeout=2.0))
+    net.policy = lambda flight: () if net.now < 0.7 and flight.target == B else (0.001,)
+    a.send([noise(40_000, 1)])
+    assert net.settle() < 60.0
+    assert len(b.payloads(A)) == 1
+    assert b.told(Skipped) == []
+    assert net.sent["NAK"] > 0
+
+
+def test_frames_of_strangers_and_about_nothing_change_nothing() -> None:
+    net, (a, _, _) = group()
+    net.policy = without(Whole, A)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    (last,) = unacked(a)
+    a.receive(Whole(last), Address(99))
+    a.receive(Unacked((5,)), Address(99))
+    a.receive(Whole(last + 1), B)
+    a.receive(Unacked((1 << 60,)), B)
+    assert unacked(a) == {last: {B, C}}
+    assert a.get(NakAck4Layer).windows[B].high <= a.get(NakAck4Layer).spec.capacity
+    net.policy = without((Nak, Whole), B)
+    a.receive(Whole(last), B)
+    assert unacked(a) == {last: {C}}
+
+
+@pytest.mark.parametrize(
+    "name", ["ack_timeout", "receive_timeout", "attempts", "max_unacked", "max_waiting_bytes"]
+)
+def test_settings_that_make_no_sense_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        Large(**{name: 0})
