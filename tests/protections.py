@@ -20,6 +20,7 @@ from ringcast.core.interleave import faulty
 from ringcast.core.part import Installation
 from ringcast.core.windows import ReceiveWindow
 from ringcast.layers.multicast.base import ReliableMulticast
+from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.nakack4 import NakAck4Layer
 from ringcast.parts.failure import FailurePart
 
@@ -89,13 +90,11 @@ def newcomer_starts_at_zero() -> None:
 def survivors_do_not_share() -> None:
     """Let a view begin before its members have given each other what a crashed sender sent last."""
 
-    def aim(
-        self: ReliableMulticast, starts: dict[Address, int], endings: tuple[Ending, ...]
-    ) -> None:
+    def aim(self: Flushing, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
         real(self, starts, ())
 
-    real = ReliableMulticast.aim
-    ReliableMulticast.aim = aim  # type: ignore[method-assign]
+    real = Flushing.aim
+    Flushing.aim = aim  # type: ignore[method-assign]
 
 
 def duplicates_are_handed_up() -> None:

@@ -26,7 +26,7 @@ RANKS = {
     "errors": 0,
     "core": 1,
     **dict.fromkeys(("layers", "parts"), 2),
-    **dict.fromkeys(("presets", "spec"), 3),
+    **dict.fromkeys(("presets", "spec", "transports", "explaining"), 3),
     **dict.fromkeys(("journal", "trace", "sim", "runtime", "sync"), 4),
     "": 5,  # ringcast/__init__.py: the public names
     "spark": 6,

@@ -8,10 +8,11 @@
     │   └── NotMember     a message for somebody who is not in the view
     ├── Timeout           a wait with a bound reached it
     ├── JoinFailed        no group was joined; the sentence says what was tried
-    └── RemoteError       a peer sent something that is not right: counted and dropped, never seen by users
+    └── RemoteError       a peer sent something wrong: counted and dropped, never seen by users
         ├── Malformed     bytes that are no frame
         ├── WrongVersion  a frame of another version of the protocol
-        └── WrongGroup    a frame of another group
+        ├── WrongGroup    a frame of another group
+        └── NotForMe      a frame for another member
 
 Loss, suspicion and partition are events, not errors.
 """
@@ -72,3 +73,9 @@ class WrongGroup(RemoteError):
     """A frame of another group."""
 
     reason = "wrong_group"
+
+
+class NotForMe(RemoteError):
+    """A frame for another member."""
+
+    reason = "not_for_me"

@@ -82,7 +82,10 @@ controls = st.one_of(
     st.builds(Nak, addresses, range_sets),
     st.builds(Suspect, st.lists(addresses, max_size=4).map(tuple)),
     st.builds(
-        Flushed, view_ids, numbers, st.lists(st.builds(Held, addresses, numbers, numbers)).map(tuple)
+        Flushed,
+        view_ids,
+        numbers,
+        st.lists(st.builds(Held, addresses, numbers, numbers)).map(tuple),
     ),
     installs(),
 )
@@ -186,10 +189,10 @@ def test_a_length_that_promises_gigabytes_takes_no_memory() -> None:
 def forge_count(good: bytes, count: int) -> bytes:
     """The datagram with another number of messages in its run, and a right checksum."""
     bad = bytearray(good)
-    place = 28 + 5 + 7 * 8 + 4
+    place = 36 + 5 + 7 * 8 + 4
     bad[place : place + 4] = struct.pack("!I", count)
     control = len(good) - 3
-    bad[24:28] = struct.pack("!I", crc32(bytes(bad[28:control]), crc32(bytes(bad[:24]))))
+    bad[32:36] = struct.pack("!I", crc32(bytes(bad[36:control]), crc32(bytes(bad[:32]))))
     return bytes(bad)
 
 

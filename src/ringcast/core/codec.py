@@ -3,7 +3,7 @@ bytes.
 
 A datagram is a header, a control section and a payload section:
 
-    magic 2 | version 1 | flags 1 | group 8 | source 8 | control length 4 | crc32 4
+    magic 2 | version 1 | flags 1 | group 8 | source 8 | target 8 | control length 4 | crc32 4
     control:  per frame  code 1 | length 4 | fields …
     payloads: the messages of the DATA frames, one after the other, in the order of the frames
 
@@ -31,13 +31,13 @@ from ringcast.core.batch import Payload
 from ringcast.core.fields import Cursor, Field, field_of
 from ringcast.core.frames import Data, Frame, UnicastData
 from ringcast.core.view import ViewId
-from ringcast.errors import Malformed, WrongGroup, WrongVersion
+from ringcast.errors import Malformed, NotForMe, WrongGroup, WrongVersion
 
 VERSION = 1
 FLAG_FULL_CHECKSUM = 1
 
 _MAGIC = b"RC"
-_HEADER = struct.Struct("!2sBBQQI")
+_HEADER = struct.Struct("!2sBBQQQI")
 _CHECKSUM = struct.Struct("!I")
 _FRAME = struct.Struct("!BI")
 _DATA = struct.Struct("!QQQQQQQIII")
@@ -47,6 +47,9 @@ _VARIED = 0xFFFFFFFF
 follow."""
 
 SEQNO_MAX = 2**64 - 1
+
+EVERYBODY = Address(0)
+"""The target of datagrams that are for whoever gets them."""
 
 HEADER_SIZE = _HEADER.size + _CHECKSUM.size
 FRAME_SIZE = _FRAME.size
@@ -65,7 +68,11 @@ def group_id(name: str) -> int:
 
 
 def encode(
-    group: int, source: Address, content: Sequence[Frame], full_checksum: bool = False
+    group: int,
+    source: Address,
+    content: Sequence[Frame],
+    full_checksum: bool = False,
+    target: Address = EVERYBODY,
 ) -> list[Payload]:
     """The buffers of one datagram, to be sent by scatter/gather: the head, then the payloads as
     they are."""
@@ -79,7 +86,7 @@ def encode(
             heads.append(_encode_control(frame))
     control = b"".join(heads)
     flags = FLAG_FULL_CHECKSUM if full_checksum else 0
-    head = _HEADER.pack(_MAGIC, VERSION, flags, group, source, len(control))
+    head = _HEADER.pack(_MAGIC, VERSION, flags, group, source, target, len(control))
     checksum = crc32(control, crc32(head))
     if full_checksum:
         for payload in payloads:
@@ -87,18 +94,24 @@ def encode(
     return [b"".join((head, _CHECKSUM.pack(checksum), control)), *payloads]
 
 
-def decode(datagram: bytes | memoryview, group: int) -> tuple[Address, list[Frame]]:
-    """Who sent a datagram, and its frames. Raises Malformed, WrongVersion or WrongGroup, and
-    changes nothing."""
+def decode(
+    datagram: bytes | memoryview, group: int, me: Address | None = None
+) -> tuple[Address, list[Frame]]:
+    """Who sent a datagram, and its frames; with `me`, only if it is for this member.
+
+    Raises Malformed, WrongVersion, WrongGroup or NotForMe, and changes nothing.
+    """
     if len(datagram) < HEADER_SIZE:
         raise Malformed("shorter than a header")
-    magic, version, flags, its_group, source, control_size = _HEADER.unpack_from(datagram)
+    magic, version, flags, its_group, source, target, control_size = _HEADER.unpack_from(datagram)
     if magic != _MAGIC:
         raise Malformed("not a Ringcast datagram")
     if version != VERSION:
         raise WrongVersion(f"version {version}, this is {VERSION}")
     if its_group != group:
         raise WrongGroup("another group")
+    if me is not None and target not in (EVERYBODY, me):
+        raise NotForMe("for another member, perhaps the former life of this one")
     end = HEADER_SIZE + control_size
     if end > len(datagram):
         raise Malformed("the control section is cut off")

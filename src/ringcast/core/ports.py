@@ -94,6 +94,14 @@ class ViewChanger(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """What the membership asks of the failure detection."""
+
+    def accuse(self, member: Address) -> None:
+        """A member does not answer: suspect it, unless it gives a sign of life."""
+        ...
+
+
 class Search(Protocol):
     """What the membership asks of the discovery."""
 
@@ -234,3 +242,4 @@ class Ports:
     numbering: Numbering | None = None
     tracker: Tracker | None = None
     brakes: tuple[Brake, ...] = ()
+    failure: Watch | None = None

@@ -60,6 +60,7 @@ class Stack:
             built.numbering,
             built.tracker,
             built.brakes,
+            built.failure,
         )
         for part in self._built.parts:
             part.connect(ports)
@@ -85,7 +86,7 @@ class Stack:
             if gate is not None and not gate.admit():
                 continue
             try:
-                source, frames = decode(datagram, self._group_id)
+                source, frames = decode(datagram, self._group_id, self.env.me)
                 if source == self.env.me:
                     continue
                 for part in self._listeners:

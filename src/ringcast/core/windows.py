@@ -185,7 +185,7 @@ class ReceiveWindow:
         return max(self.low + self.capacity, self._reach)
 
     def reach(self, up_to: int) -> None:
-        """Store messages up to here even past the window; 0 ends it.
+        """Store messages up to here even past the window, until `low` has caught up.
 
         For the last messages of a view: who could move `low` may be gone. The sender had room for
         them, so no more than twice the capacity is kept.

@@ -12,7 +12,7 @@ from ringcast.core.env import Env
 from ringcast.core.inbox import Delivery, Inbox, Taker
 from ringcast.core.outbox import Datagram, Outbox
 from ringcast.core.part import Layer, Part, Spec
-from ringcast.core.ports import Brake, Flush, Numbering, Search, Table, Tracker, ViewChanger
+from ringcast.core.ports import Brake, Flush, Numbering, Search, Table, Tracker, ViewChanger, Watch
 
 
 class Packer(Protocol):
@@ -46,6 +46,7 @@ class Built:
     flush: Flush
     membership: ViewChanger
     discovery: Search
+    failure: Watch
     table: Table | None
     numbering: Numbering
     tracker: Tracker | None
@@ -93,6 +94,7 @@ def build(specs: Sequence[Spec], env: Env, inbox: Inbox, group: int) -> Built:
         flush=cast(Flush, by_role["multicast"]),
         membership=cast(ViewChanger, by_role["membership"]),
         discovery=cast(Search, by_role["discovery"]),
+        failure=cast(Watch, by_role["failure"]),
         table=cast(Table | None, table),
         numbering=cast(Numbering, by_role["multicast"]),
         tracker=cast(Tracker | None, by_role.get("large")),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ringcast.core.codec import DATA_SIZE, HEADER_SIZE, encode
+from ringcast.core.address import Address
+from ringcast.core.codec import DATA_SIZE, EVERYBODY, HEADER_SIZE, encode
 from ringcast.core.env import Env
 from ringcast.core.frames import Data, Frame, UnicastData
 from ringcast.core.outbox import Datagram, Outbox, Target
@@ -73,7 +74,8 @@ class WirePart(Part):
         return [self._datagram(bundle) for bundle in done]
 
     def _datagram(self, bundle: _Bundle) -> Datagram:
-        buffers = encode(self.group, self.env.me, bundle.frames, self._full_checksum)
+        target = bundle.target if isinstance(bundle.target, Address) else EVERYBODY
+        buffers = encode(self.group, self.env.me, bundle.frames, self._full_checksum, target)
         return Datagram(bundle.target, buffers, sum(map(len, buffers)))
 
 

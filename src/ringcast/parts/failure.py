@@ -138,7 +138,7 @@ class FailurePart(Part):
         elif isinstance(frame, Suspect):
             for member in frame.members:
                 if member in self._view and member != self.env.me:
-                    self._accuse(member)
+                    self.accuse(member)
 
     # The tick ------------------------------------------------------------------------------------
 
@@ -186,9 +186,10 @@ class FailurePart(Part):
             if candidate != self.env.me:
                 self.env.out.send(Suspect(tuple(silent)), candidate)
         for member in silent:
-            self._accuse(member)
+            self.accuse(member)
 
-    def _accuse(self, member: Address) -> None:
+    def accuse(self, member: Address) -> None:
+        """A member does not answer: suspect it, unless it gives a sign of life."""
         if member in self.suspected or member in self._accused:
             return
         self._accused[member] = self.env.now + self.spec.verify

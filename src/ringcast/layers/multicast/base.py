@@ -318,7 +318,6 @@ class ReliableMulticast(Flushing):
         self._on_members(installation)
         for member, window in self.windows.items():
             window.hold(None)
-            window.reach(0)
             self._hand_up(member, window.hand())
             if window.gaps:
                 self._look(member, window)

@@ -32,6 +32,8 @@ from ringcast.parts.membership.participant import Participant
 if TYPE_CHECKING:
     from ringcast.parts.membership.part import MembershipPart
 
+PATIENCE = 3
+"""How often a member is asked in vain before it is accused."""
 DIRECT_MAX = 16
 """Up to so many newcomers are sent the view directly besides; more of them rely on multicast and on
 repeats."""
@@ -278,6 +280,10 @@ class Coordinator(Participant):
         else:
             super().on_timer(name)
 
+    def _on_stuck(self) -> None:
+        if self._change is None:
+            super()._on_stuck()  # Else this member repeats its own proposal, with a higher number.
+
     def _repeat(self) -> None:
         change = self._change
         if change is None and not self._unconfirmed:
@@ -297,6 +303,8 @@ class Coordinator(Participant):
         frame = Prepare(change.proposal, change.view.id, change.departed, 1)
         for member in change.silent:
             self.env.out.send(frame, member)
+            if change.attempts > PATIENCE:
+                self.part.failure.accuse(member)
         if change.leader is not None and not change.silent:
             self.env.out.send(self._merge_ready(change), change.leader)
         self._merging.repeat()

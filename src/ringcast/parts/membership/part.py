@@ -66,6 +66,8 @@ class MembershipPart(Part):
         self.control = ports.control
         self.flush = ports.flush
         self.discovery = ports.discovery
+        assert ports.failure is not None
+        self.failure = ports.failure
 
     def on_start(self) -> None:
         self.role.enter()

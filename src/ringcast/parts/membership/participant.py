@@ -42,6 +42,8 @@ class Participant(Role):
     def __init__(self, part: MembershipPart) -> None:
         super().__init__(part)
         self._pending: tuple[Install, Address] | None = None
+        self._hope = 0
+        """How many more times this member waits for the view of a proposal that it has answered."""
 
     def enter(self) -> None:
         """Take part in a view."""
@@ -106,7 +108,8 @@ class Participant(Role):
     def _promise(self, frame: Prepare) -> None:
         self.part.promised = frame.proposal
         self._pending = None
-        self.env.timers.cancel(self.part, "stuck")
+        self._hope = 1
+        self.env.timers.set(self.part, "stuck", self.env.now + self.spec.change_timeout)
 
     def _answer(self, frame: Prepare) -> Flushed:
         sent = self.part.flush.freeze(frame.departed)
@@ -120,7 +123,7 @@ class Participant(Role):
                 self.env.out.send(Installed(self.view.id), source)
         elif self.env.me not in view:
             self._on_view_without_me(frame, source)
-        elif view.id == self.part.promised or self._given_up(source):
+        elif view.id >= self.part.promised or self._given_up(source):
             self._await(frame, source)
 
     def _given_up(self, source: Address) -> bool:
@@ -209,8 +212,19 @@ class Participant(Role):
         """Go on leaving, or give up a view that cannot be reached."""
         if name == "leave":
             self._leave_step()
-        elif name == "stuck" and self._pending is not None:
+        elif name == "stuck":
+            self._on_stuck()
+
+    def _on_stuck(self) -> None:
+        """No view has come: first take any that follows this one, then go on alone and merge."""
+        if self._pending is None and self._hope:
+            self._hope -= 1
+            self.part.promised = self.view.id
+            self.env.timers.set(self.part, "stuck", self.env.now + self.spec.change_timeout)
+        elif self._pending is not None:
             self.part.secede("what comes before the next view could not be had")
+        else:
+            self.part.secede("the next view did not come")
 
     def _leave_step(self) -> None:
         until = self.part.leave_until
