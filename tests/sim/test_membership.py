@@ -4,6 +4,8 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.events import Expelled, Merged
+from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.parts.failure import Failure
 from ringcast.sim import Member, World
 
 
@@ -163,3 +165,50 @@ def test_a_member_is_not_lost_to_a_bad_network() -> None:
     views = len(members[0].views)
     world.run(120.0)
     assert len(members[0].views) == views, "a fifth of all datagrams lost evicts nobody"
+
+
+def test_what_is_for_a_former_life_does_not_reach_the_next() -> None:
+    world, (a, b) = world_of(12, "a", "b")
+    former = b.me
+    b.restart()
+    a.send(b"for your eyes only", to=former)
+    expect_one_view(world, a, b)
+    assert b"for your eyes only" not in [message.payload for message in b.delivered]
+
+
+def test_everybody_before_the_last_member_is_gone() -> None:
+    """With one watcher each, the ring has to close over the dead one by one."""
+    spec = presets.lan().replace(Failure(interval=0.1, timeout=0.5, verify=0.2, watchers=1))
+    world = World(seed=13, spec=spec)
+    *others, last = world.join(*"abcdef")
+    for member in others:
+        member.crash()
+    expect_one_view(world, last)
+
+
+def test_a_coordinator_that_has_published_a_view_goes_on_with_it() -> None:
+    """The next change waits until the coordinator itself has what comes before the last view."""
+    spec = presets.lan().replace(NakAck4(capacity=1))
+    world = World(seed=14, spec=spec)
+    a, b, c = world.join("a", "b", "c")
+    rule = world.drop(lambda f: f.kind in ("DATA", "LAST") and f.source == "c" and f.target == "a")
+    c.send([b"x"] * 3)
+    world.start("d")
+    world.run(seconds=1.0)
+    world.start("e")
+    world.run(seconds=1.0)
+    rule.remove()
+    members = [a, b, c, world.members["d"], world.members["e"]]
+    expect_one_view(world, *members)
+
+
+def test_a_promise_has_an_end() -> None:
+    """Who has answered a proposal that came to nothing is not frozen for ever."""
+    world, (_, _, c) = world_of(15, "a", "b", "c")
+    world.drop(lambda f: f.kind == "VIEW" and f.target == "c")
+    world.start("d")
+    world.run(seconds=60.0)
+    c.send(b"still there")
+    world.run(seconds=5.0)
+    assert b"still there" in [message.payload for message in c.delivered]
+    assert world.check() == []

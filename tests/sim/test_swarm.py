@@ -9,7 +9,7 @@ import pytest
 from ringcast.sim.swarm import describe, run_seed, run_seeds
 
 SLICES = 10
-SEEDS_EACH = 12
+SEEDS_EACH = 20
 
 
 @pytest.mark.slow
