@@ -1,0 +1,114 @@
+"""The recorder: a member whose application is the journal.
+
+It takes events, appends what they carry, and syncs before it comes back for more. Coming back is
+what acks, so in durable mode a sender forgets a message only when it is on the recorder's disk.
+
+A disk that fails stops the recorder at once, without an ack for what is not safe; the group notices
+that it is gone and goes on. One that is told to stop leaves in order: it records until the group
+has a view without it, then seals.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ringcast.core.batch import Batch
+from ringcast.core.events import Event, Skipped, ViewChange
+from ringcast.core.view import NO_VIEW, ViewId
+from ringcast.errors import Timeout
+from ringcast.journal.manifest import Segment
+from ringcast.journal.recover import recover, wall_us
+from ringcast.journal.writer import JournalWriter
+from ringcast.sync import Group
+
+LOOK_INTERVAL = 0.2
+"""Seconds after which a recorder that gets nothing looks whether it is to stop."""
+
+
+class Recorder:
+    """Records what one member is given, in the thread that calls `run`.
+
+    `saw`, if given, is called with all events that were taken together, once they are safe.
+    """
+
+    def __init__(
+        self, group: Group, journal: JournalWriter, saw: Callable[[list[Event]], None] | None = None
+    ) -> None:
+        self._group = group
+        self._journal = journal
+        self._saw = saw
+        self._view: ViewId = NO_VIEW
+        self._stopping = threading.Event()
+        self.messages = 0
+        """How many are recorded and safe."""
+
+    def stop(self) -> None:
+        """Leave in order, soon. May be called from any thread, and by a signal's handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Record until `stop`, then leave and seal.
+
+        Raises JournalFull or JournalError when the disk fails, Closed when the group ends: the
+        member is closed then, and what was synced is safe.
+        """
+        try:
+            self._record()
+        except BaseException:
+            self._group.close()
+            with suppress(Exception):  # What went wrong before is what counts.
+                self._journal.close()
+            raise
+        self._journal.close()
+
+    def _record(self) -> None:
+        leaver: threading.Thread | None = None
+        while True:
+            if leaver is None and self._stopping.is_set():
+                leaver = self._start_to_leave()
+            wait = min(self._journal.tick(), LOOK_INTERVAL)
+            with suppress(Timeout):
+                events = self._group.take(timeout=wait)
+                if not events:
+                    break
+                self._keep(events)
+        if leaver is not None:
+            leaver.join()
+
+    def _start_to_leave(self) -> threading.Thread:
+        """Leave, beside the loop: what comes until then is recorded, and acked after that."""
+        leave = threading.Thread(
+            target=self._group.leave, kwargs={"taking": True}, name="ringcast-leave", daemon=True
+        )
+        leave.start()
+        return leave
+
+    def _keep(self, events: list[Event]) -> None:
+        """Write down what came, and return when it is safe."""
+        now, journal, count = wall_us(), self._journal, 0
+        for event in events:
+            if isinstance(event, ViewChange):
+                self._view = event.view.id
+            elif isinstance(event, Batch) and event.dest is None:
+                journal.append(
+                    *self._view, event.sender, event.first, event.payloads,
+                    sent_at=event.sent_at, delivered_at=now,
+                )  # fmt: skip
+                count += len(event)
+            elif isinstance(event, Skipped) and not event.direct:
+                journal.skip(*self._view, event.sender, event.first, event.last)
+        if count:
+            journal.sync()
+        self.messages += count
+        if self._saw is not None:
+            self._saw(events)
+
+
+def prepare(directory: str | Path) -> list[Segment]:
+    """Seal what dead recorders have left; [] where there is no journal yet. Raises JournalError."""
+    there = Path(directory)
+    is_new = not there.exists() or (there.is_dir() and not any(there.iterdir()))
+    return [] if is_new else recover(there)

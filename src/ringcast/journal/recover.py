@@ -1,0 +1,49 @@
+"""Recovery: seal what a dead recorder left, as it would have done itself."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ringcast.journal.files import Files, is_at, sentences
+from ringcast.journal.layout import Layout, journal_at
+from ringcast.journal.manifest import RECOVERED, Segment
+from ringcast.journal.retention import finish_removals
+from ringcast.journal.seal import Clock, seal_log
+
+
+def recover(
+    directory: str | Path, *, files: Files | None = None, now: Clock | None = None
+) -> list[Segment]:
+    """Seal the logs of recorders that no longer live; returns the segments that were made.
+
+    A recorder that lives holds the lock of its log and is left alone, so this may run at any time,
+    and at several places at once. Call it before a recorder starts. Raises ConfigError when there
+    is no journal, JournalFull or JournalError when the disk fails; it may then be called again.
+    """
+    files = files or Files()
+    layout = journal_at(directory)
+    with sentences(layout.root):
+        finish_removals(files, layout)
+        names = layout.log_names()
+        sealed = [_recover_log(files, layout, name, now or wall_us) for name in names]
+    return [segment for segment in sealed if segment is not None]
+
+
+def wall_us() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def _recover_log(files: Files, layout: Layout, name: str, now: Clock) -> Segment | None:
+    path = layout.log(name)
+    try:
+        fd = files.open(path)
+    except FileNotFoundError:  # Somebody else has just recovered it.
+        return None
+    try:
+        if not files.lock(fd) or not is_at(fd, path):
+            return None
+        return seal_log(files, layout, name, ended=RECOVERED, now=now)
+    finally:
+        files.close(fd)

@@ -1,0 +1,102 @@
+"""Records come back as they were written, up to the first that is not whole."""
+
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringcast.errors import LocalError
+from ringcast.journal.coverage import Reached
+from ringcast.journal.record import (
+    Header,
+    Log,
+    Run,
+    Skip,
+    header_record,
+    read_log,
+    run_record,
+    skip_record,
+)
+
+HEADER = Header(
+    group="prices", recorder=-5, number=3, opened_at=17, durable=True, reached=Reached(2, 1, {7: 9})
+)
+LONG = st.integers(-(2**63), 2**63 - 1)
+
+
+def opened(data: bytes) -> Log | None:
+    return read_log(BytesIO(data), len(data))
+
+
+@given(LONG, LONG, LONG, LONG, LONG, LONG, st.lists(st.binary(max_size=40), min_size=1))
+def test_a_run_comes_back(
+    view: int, by: int, sender: int, first: int, sent: int, delivered: int, some: list[bytes]
+) -> None:
+    record = run_record(view, by, sender, first, some, sent_at=sent, delivered_at=delivered)
+    log = opened(header_record(HEADER) + record)
+    assert log is not None
+    assert log.header == HEADER
+    lengths = tuple(map(len, some))
+    run = Run(view, by, sender, first, sent, delivered, lengths, memoryview(b"".join(some)))
+    assert list(log.records) == [run]
+
+
+def test_every_cut_gives_the_whole_records_before_it() -> None:
+    records = [
+        header_record(HEADER),
+        run_record(1, 1, 7, 1, [b"abc", b""], sent_at=1, delivered_at=2),
+        skip_record(1, 1, 7, 3, 4),
+        run_record(1, 1, 7, 5, [b"x"], sent_at=1, delivered_at=2),
+    ]
+    whole = b"".join(records)
+    ends = [sum(map(len, records[: n + 1])) for n in range(len(records))]
+    for cut in range(len(whole) + 1):
+        file = BytesIO(whole[:cut])
+        log = read_log(file, cut)
+        intact = sum(end <= cut for end in ends)
+        if intact == 0:
+            assert log is None
+            continue
+        assert log is not None
+        assert len(list(log.records)) == intact - 1
+        assert file.tell() == ends[intact - 1]
+
+
+def test_every_flipped_bit_ends_the_log() -> None:
+    head = header_record(HEADER)
+    run = run_record(1, 1, 7, 1, [b"abc"], sent_at=1, delivered_at=2)
+    for bit in range(8 * len(run)):
+        spoilt = bytearray(run)
+        spoilt[bit // 8] ^= 1 << bit % 8
+        log = opened(head + bytes(spoilt) + run)
+        assert log is not None
+        assert list(log.records) == []
+
+
+def test_a_skip_comes_back() -> None:
+    log = opened(header_record(HEADER) + skip_record(1, 2, 3, 4, 5))
+    assert log is not None
+    assert list(log.records) == [Skip(1, 2, 3, 4, 5)]
+
+
+def test_memoryviews_are_taken_as_they_are() -> None:
+    record = run_record(1, 1, 7, 1, [memoryview(b"abc")[1:]], sent_at=1, delivered_at=2)
+    log = opened(header_record(HEADER) + record)
+    assert log is not None
+    (run,) = log.records
+    assert isinstance(run, Run)
+    assert bytes(run.payloads) == b"bc"
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(LocalError, match="64 bits"):
+        run_record(2**63, 1, 7, 1, [b""], sent_at=1, delivered_at=2)
+    wide = memoryview(b"12345678").cast("I")
+    with pytest.raises(LocalError, match="cast it"):
+        run_record(1, 1, 7, 1, [wide], sent_at=1, delivered_at=2)
+
+
+def test_a_log_that_begins_with_something_else_is_none() -> None:
+    assert opened(b"") is None
+    assert opened(skip_record(1, 2, 3, 4, 5)) is None
