@@ -1,0 +1,236 @@
+"""Why a group does not form: what is between this machine and the others, looked at in turn.
+
+Everything is tried with the code that a member uses, and nothing is changed: nothing is joined, and
+whoever is asked only answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ringcast.core.codec import group_id
+from ringcast.core.frames import Present
+from ringcast.core.view import NO_VIEW
+from ringcast.errors import ConfigError
+from ringcast.parts.discovery import Discovery
+from ringcast.runtime.findings import Finding, ok, problem, warning
+from ringcast.runtime.interfaces import (
+    Interface,
+    Route,
+    interfaces,
+    kernel_limit,
+    route_to,
+    routes,
+)
+from ringcast.runtime.probe import Probe, ask_around
+from ringcast.runtime.seeds import Inquiry, ask_seeds, is_local
+from ringcast.spec import StackSpec
+from ringcast.transports import Tcp, Udp
+
+TIMEOUT = 3.0
+"""Seconds to listen: as long as a coordinator's longest pause between its own questions."""
+
+
+def diagnose(spec: StackSpec, group: str | None, timeout: float = TIMEOUT) -> Iterator[Finding]:
+    """Each finding as it is made; without a group's name, its members are not looked for."""
+    transport = spec["transport"] if "transport" in spec else None  # noqa: SIM401
+    if isinstance(transport, Tcp | Udp):
+        discovery = spec["Discovery"]
+        assert isinstance(discovery, Discovery)
+        yield from _Examination(transport, discovery, group, timeout).findings()
+    else:
+        yield ok("transport", "the stack uses no network: there is nothing to look at")
+
+
+class _Examination:
+    """One look at everything; who was found is kept for the last finding."""
+
+    def __init__(
+        self, transport: Tcp | Udp, discovery: Discovery, group: str | None, timeout: float
+    ) -> None:
+        self._transport = transport
+        self._discovery = discovery
+        self._group = group
+        self._timeout = timeout
+        self._own = ""
+        """Where the member would be, when that is known beforehand."""
+        self._present: list[Present] = []
+
+    def findings(self) -> Iterator[Finding]:
+        """From the near to the far."""
+        yield from examine_interfaces(self._transport.bind, interfaces())
+        if isinstance(self._transport, Udp) and self._transport.multicast:
+            yield from examine_route(self._transport, routes())
+        yield self._bind()
+        asking = replace(self._transport, port=0)
+        try:
+            Probe(asking, 0).close()
+        except ConfigError:
+            return  # Said already: nothing can be asked like that.
+        if isinstance(asking, Udp):
+            yield from _examine_buffers(asking)
+            if asking.multicast and self._discovery.multicast:
+                yield from self._ask_everybody(asking)
+        yield from self._ask_seeds(asking)
+        yield from examine_members(self._group, self._present)
+
+    def _bind(self) -> Finding:
+        try:
+            with Probe(self._transport, 0) as probe:
+                endpoint = probe.transport.endpoint
+        except ConfigError as error:
+            return problem("port", str(error))
+        if self._transport.port:
+            self._own = endpoint
+            return ok("port", f"{endpoint} is free")
+        host = endpoint.rpartition(":")[0]
+        return ok("port", f"a member would be at {host}, at any free port")
+
+    # Multicast ------------------------------------------------------------------------------------
+
+    def _ask_everybody(self, udp: Udp) -> Iterator[Finding]:
+        """Two strangers: one asks, and both listen, since nobody hears its own."""
+        number = group_id("" if self._group is None else self._group)
+        with Probe(udp, number) as asker, Probe(udp, number) as listener:
+            ask_around([asker, listener], lambda: asker.ask(None), self._timeout)
+            yield self._echo(udp, asker, listener)
+        for version in sorted(asker.other_versions | listener.other_versions):
+            text = f"somebody at {_where(udp)} speaks another version of the protocol ({version})"
+            yield problem("multicast", f"{text}: update one of the two")
+        self._present += [p for p in asker.present.values() if p.view != NO_VIEW]
+        others = asker.other_groups | listener.other_groups
+        if others:
+            yield self._other_groups(udp, len(others))
+
+    def _echo(self, udp: Udp, asker: Probe, listener: Probe) -> Finding:
+        if asker.me in listener.askers:
+            return ok("multicast", f"what is sent to {_where(udp)} is heard on this machine")
+        reasons = [name.rpartition("_")[2] for name in asker.counted("dropped_send")]
+        if reasons:
+            return problem(
+                "multicast",
+                f"nothing can be sent to {_where(udp)} ({', '.join(reasons)}): name an interface"
+                " with --bind, add a route for 224.0.0.0/4, or use --preset tcp",
+            )
+        return problem(
+            "multicast",
+            f"what is sent to {_where(udp)} is not heard on this machine: let UDP port"
+            f" {udp.multicast_port} through the firewall, or use --preset tcp",
+        )
+
+    def _other_groups(self, udp: Udp, count: int) -> Finding:
+        if self._group is None:
+            return ok("multicast", f"{count} members are heard; --group looks for those of one")
+        return warning(
+            "multicast",
+            f"{count} members of other groups are heard at {_where(udp)}: they cost time, and"
+            " another multicast_port keeps them away; check the group's name if it should be yours",
+        )
+
+    # Seeds ----------------------------------------------------------------------------------------
+
+    def _ask_seeds(self, asking: Tcp | Udp) -> Iterator[Finding]:
+        seeds = self._discovery.seeds
+        if not seeds and not self._discovery.multicast:
+            text = "no seeds are given, so a member founds a group of its own: give --seeds to join"
+            yield warning("seed", text)
+        for seed in seeds:
+            if seed == self._own:
+                yield ok("seed", f"{seed} is this member itself: the group can begin here")
+        inquiry = Inquiry(asking, self._group, self._timeout)
+        answers = ask_seeds([seed for seed in seeds if seed != self._own], inquiry)
+        yield from (answer.finding for answer in answers)
+        found = [answer.present for answer in answers if answer.present is not None]
+        self._present += [present for present in found if present.view != NO_VIEW]
+
+
+# One thing at a time ------------------------------------------------------------------------------
+
+
+def examine_interfaces(bind: str, found: Sequence[Interface]) -> Iterator[Finding]:
+    """Which interfaces there are, and whether the chosen one will do."""
+    for interface in found:
+        is_chosen = bind == interface.name or bind in interface.addresses
+        if interface.is_up and interface.addresses:
+            lacks = (
+                "" if interface.has_multicast or interface.is_loopback else ", without multicast"
+            )
+            where = ", ".join(interface.addresses)
+            yield ok("interface", f"{interface.name} is up at {where}{lacks}")
+        elif is_chosen:
+            do = f"run `ip link set {interface.name} up`, and give it an address"
+            yield problem("interface", f"{interface.name} is down or has no address: {do}")
+    if is_local(bind):
+        others = [i for i in found if i.is_up and i.addresses and not i.is_loopback]
+        hint = f": for others give --bind {others[0].addresses[0]}" if others else ""
+        yield ok("interface", f"{bind} is for members on this machine only{hint}")
+
+
+def examine_route(udp: Udp, known: Sequence[Route]) -> Iterator[Finding]:
+    """Whether multicast has a way out; an interface that is named needs no route."""
+    if ":" in udp.multicast:
+        return
+    route = route_to(udp.multicast, known)
+    if udp.bind:
+        yield ok("route", f"{udp.multicast} goes out at {udp.bind}, whatever the routes are")
+    elif route is not None:
+        yield ok("route", f"{udp.multicast} goes out at {route.interface}")
+    else:
+        yield problem(
+            "route",
+            f"there is no route to {udp.multicast}: name an interface with --bind, or run"
+            " `ip route add 224.0.0.0/4 dev NAME` with its name",
+        )
+
+
+def _examine_buffers(udp: Udp) -> Iterator[Finding]:
+    with Probe(udp, 0) as probe:
+        received = probe.transport.stats()["receive_buffer"]
+    yield examine_buffer("receive", "net.core.rmem_max", udp.buffer, received, "are lost")
+    sent = kernel_limit("net.core.wmem_max")
+    if sent is not None:
+        yield examine_buffer("send", "net.core.wmem_max", udp.buffer, sent, "wait")
+
+
+def examine_buffer(which: str, limit: str, wanted: int, got: int, effect: str) -> Finding:
+    """Whether the kernel gives the socket buffer that the stack asks for, and what follows."""
+    if got >= wanted:
+        return ok("buffers", f"the {which} buffer has the {wanted:,} bytes that the stack asks for")
+    return warning(
+        "buffers",
+        f"the kernel gives {got:,} of {wanted:,} bytes of {which} buffer, so large bursts {effect}:"
+        f" run `sysctl -w {limit}={wanted}`",
+    )
+
+
+def examine_members(group: str | None, found: Sequence[Present]) -> Iterator[Finding]:
+    """Who is in the group, as far as answers say."""
+    if group is None:
+        yield ok("members", "give --group to look for its members")
+        return
+    parts = {present.coordinator.address: present for present in found}
+    if not parts:
+        yield warning(
+            "members",
+            f'no member of "{group}" was found: start one; if one runs, check that the name, the'
+            " stack and the network are the same",
+        )
+    elif len(parts) == 1:
+        (present,) = parts.values()
+        who = f"{present.coordinator.name} at {present.coordinator.endpoint}"
+        yield ok("members", f'"{group}" is there: view {present.view.number}, made by {who}')
+    else:
+        who = " and ".join(
+            f"{present.coordinator.name} at {present.coordinator.endpoint}"
+            for present in parts.values()
+        )
+        yield warning(
+            "members",
+            f'"{group}" is in {len(parts)} parts, of {who}: they become one when these reach each'
+            " other; if they stay apart, look for a firewall between them",
+        )
+
+
+def _where(udp: Udp) -> str:
+    return f"{udp.multicast}:{udp.multicast_port}"

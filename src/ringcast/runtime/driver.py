@@ -1,0 +1,198 @@
+"""The driver: sees to it that somebody steps a member whenever something comes or is due.
+
+A thread of its own does that, so that the member answers the others while the application, or its
+event loop, is busy for as long as it likes. But handing messages from thread to thread costs more
+than handling them. So whoever waits for messages anyway attends to the member itself: a thread in
+`attend`, or an event loop that watches the transport's descriptor. Meanwhile the driver's thread
+does what is due, and otherwise steps in only for what is left lying longer than `GRACE`: because
+the loop is blocked, say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+
+from ringcast.errors import Closed
+from ringcast.runtime.member import Member
+from ringcast.runtime.outgoing import PAUSE
+from ringcast.runtime.seat import Seat
+from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
+
+GRACE = 0.005
+"""Seconds that somebody who attends may take before the driver's thread steps in."""
+DETACH_WAIT = 60.0
+"""Seconds that a loop has to stop watching a descriptor; it is not closed before."""
+FOREVER = float("inf")
+
+
+class Driver:
+    """Runs a member until it is closed."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        fd = member.transport.fileno()
+        self._seat, self._guest_seat = Seat(fd), Seat(fd)
+        self._guest = threading.Lock()
+        """Held by the thread that attends."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that attends."""
+        self._attended_until = -FOREVER
+        self._steps = 0
+        """Of those who attend: when it does not rise, they are absent."""
+        self._end_lock = threading.Lock()
+        self._ended = False
+        self._enders: list[Waiter] = []
+        name = f"ringcast-{member.peer.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self.member.alarm = self._seat.ring
+        self.member.start()
+        self._thread.start()
+
+    # The thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        member, seat = self.member, self._seat
+        try:
+            due = member.step()
+            while member.closed is None:
+                if member.outgoing.hot:
+                    due = min(due, time.monotonic() + PAUSE)
+                came = seat.wait(due - time.monotonic())
+                if not (came and self._is_attended()):
+                    due = member.step()
+        except BaseException as error:
+            member.fail(error)
+        finally:
+            self._end()
+
+    def _is_attended(self) -> bool:
+        """Whether somebody else takes what came, within the time that it has for that."""
+        if time.monotonic() >= self._attended_until:
+            return False
+        steps = self._steps
+        self._seat.rest(GRACE)
+        if self._steps != steps or self.member.is_stepping:
+            return True
+        self._attended_until = -FOREVER
+        return False
+
+    def _end(self) -> None:
+        self._detach()
+        self.member.shut()
+        with self._guest:  # Whoever attends has been told.
+            self._seat.close()
+            self._guest_seat.close()
+        with self._end_lock:
+            self._ended = True
+            enders, self._enders = self._enders, []
+        for waiter in enders:
+            waiter.tell()
+
+    def ender(self, make_waiter: MakeWaiter) -> Waiter | None:
+        """Somebody to be told when the member has let go of everything; None when it has."""
+        with self._end_lock:
+            if self._ended:
+                return None
+            waiter = make_waiter()
+            self._enders.append(waiter)
+            return waiter
+
+    # A thread that attends ------------------------------------------------------------------------
+
+    def attend(self, until: float) -> None:
+        """Wait until there is something to take, the member is closed or the time has come."""
+        if not self._guest.acquire(blocking=False):
+            self._wait_beside(until)
+            return
+        try:
+            waiter = self.member.watch(lambda: _Guest(self._guest_seat))
+            if isinstance(waiter, _Guest):
+                self._attend(waiter, until)
+        finally:
+            self._guest.release()
+
+    def _attend(self, waiter: _Guest, until: float) -> None:
+        self._attended_until = FOREVER
+        try:
+            while not waiter.told and (left := until - time.monotonic()) > 0:
+                if self._guest_seat.wait(left):
+                    self._step_for_driver()
+        finally:
+            self._attended_until = time.monotonic() + GRACE
+            self.member.unwatch(waiter)
+
+    def _step_for_driver(self) -> None:
+        self._steps += 1
+        self._attended_until = FOREVER
+        try:
+            self.member.step()
+        except BaseException as error:  # An interrupt as well: it leaves the stack half way.
+            self.member.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            raise Closed(f"the group is closed: {self.member.closed}") from error
+
+    def _wait_beside(self, until: float) -> None:
+        """Somebody else attends: wait to be told."""
+        waiter = self.member.watch(ThreadWaiter)
+        if isinstance(waiter, ThreadWaiter):
+            left = until - time.monotonic()
+            waiter.wait(None if left == FOREVER else left)
+            self.member.unwatch(waiter)
+
+    # An event loop that attends -------------------------------------------------------------------
+
+    def attach(self) -> None:
+        """Let the running event loop attend, if no other does; it goes on until `detach`."""
+        if self._loop is not None or self.member.closed is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        self._fd = self.member.transport.fileno()
+        self._loop.add_reader(self._fd, self._on_readable)
+
+    def detach(self) -> None:
+        """The running event loop attends no longer."""
+        if self._loop is not None and self._loop is asyncio.get_running_loop():
+            self._loop.remove_reader(self._fd)
+            self._loop = None
+            self._attended_until = -FOREVER
+
+    def _on_readable(self) -> None:
+        with contextlib.suppress(Closed):  # Whoever waits is told.
+            self._step_for_driver()
+
+    def _detach(self) -> None:
+        """Have the loop stop watching, from the driver's thread."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        done = threading.Event()
+
+        def stop() -> None:
+            self.detach()
+            done.set()
+
+        with contextlib.suppress(RuntimeError):  # It was closed meanwhile.
+            loop.call_soon_threadsafe(stop)
+            done.wait(DETACH_WAIT)
+
+
+class _Guest:
+    """The thread that attends; told by others, it leaves its seat."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.who: object = threading.get_ident()
+        self.told = False
+        self._seat = seat
+
+    def tell(self) -> None:
+        """Let it go on."""
+        self.told = True
+        if threading.get_ident() != self.who:
+            self._seat.ring()

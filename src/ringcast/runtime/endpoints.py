@@ -1,0 +1,173 @@
+"""Endpoints as text ("10.0.0.7:7800", "[::1]:7800", "db.example:7800") and as what sockets want.
+
+Looking up a name may take seconds, so it is done beside, by a thread of its own: until the answer
+is there, what is meant for that name is dropped, and asked again by whoever needs it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import socket
+import struct
+import threading
+import time
+from pathlib import Path
+
+from ringcast.errors import ConfigError
+
+SocketAddress = tuple[str, int] | tuple[str, int, int, int]
+
+RESOLVED_TTL = 15.0
+"""Seconds after which a name is looked up again."""
+NAMES_MAX = 256
+"""Names that are remembered; more of them come from nowhere but a mistake."""
+ADDRESSES_MAX = 16
+"""Addresses of one name that are used."""
+
+_SIOCGIFADDR = 0x8915
+
+
+def split_endpoint(endpoint: str) -> tuple[str, int]:
+    """Host and port. Raises ConfigError."""
+    host, colon, port = endpoint.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) <= 65_535:
+        raise ConfigError(f'"{endpoint}" is no endpoint: give "host:port"')
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def join_endpoint(host: str, port: int) -> str:
+    """The text for a host and a port."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def numeric_address(endpoint: str) -> SocketAddress | None:
+    """What a socket wants, if the host is a number; None for names and for what is no endpoint."""
+    try:
+        host, port = split_endpoint(endpoint)
+        flags = socket.AI_NUMERICHOST
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=flags)
+    except (ConfigError, OSError):
+        return None
+    return _socket_address(found[0][4])
+
+
+class Resolver:
+    """Names to addresses, without ever waiting."""
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        self._family = family
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, tuple[SocketAddress, ...]]] = {}
+        self._busy: set[str] = set()
+
+    def lookup(self, endpoint: str) -> tuple[SocketAddress, ...]:
+        """All addresses of an endpoint, as far as they are known by now."""
+        known = self._known.get(endpoint)
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
+        address = numeric_address(endpoint)
+        if address is not None:
+            self._remember(endpoint, (address,), float("inf"))
+            return (address,)
+        with self._lock:
+            if endpoint not in self._busy and len(self._busy) < NAMES_MAX:
+                self._busy.add(endpoint)
+                name = f"ringcast-resolve-{endpoint}"
+                threading.Thread(target=self._ask, args=(endpoint,), name=name, daemon=True).start()
+        return () if known is None else known[1]
+
+    def _ask(self, endpoint: str) -> None:
+        addresses: list[SocketAddress] = []
+        try:
+            host, port = split_endpoint(endpoint)
+            found = socket.getaddrinfo(host, port, family=self._family, type=socket.SOCK_DGRAM)
+            addresses = [_socket_address(entry[4]) for entry in found[:ADDRESSES_MAX]]
+        except (ConfigError, OSError):
+            pass  # Asked again after the same pause.
+        self._remember(endpoint, tuple(addresses), time.monotonic() + RESOLVED_TTL)
+        with self._lock:
+            self._busy.discard(endpoint)
+
+    def _remember(self, endpoint: str, addresses: tuple[SocketAddress, ...], until: float) -> None:
+        with self._lock:
+            if len(self._known) >= NAMES_MAX:
+                self._known.clear()
+            self._known[endpoint] = (until, addresses)
+
+
+# Interfaces ---------------------------------------------------------------------------------------
+
+
+def bind_host(bind: str, reach: str) -> str:
+    """The address to bind to, of an address or an interface; "" is the one that reaches `reach`."""
+    if not bind:
+        return _route_host(reach)
+    try:
+        ipaddress.ip_address(bind.partition("%")[0])
+    except ValueError:
+        return _interface_host(bind)
+    return bind
+
+
+def advertised_host(host: str, reach: str) -> str:
+    """What others should use to reach somebody who is bound to `host`."""
+    if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+        return _route_host(reach)
+    return host
+
+
+def interface_index(host: str) -> int:
+    """The number of the interface that has an IPv6 address; 0 leaves the choice to the kernel."""
+    host, _, scope = host.partition("%")
+    if scope:
+        return socket.if_nametoindex(scope)
+    packed = socket.inet_pton(socket.AF_INET6, host).hex()
+    table = Path("/proc/net/if_inet6")
+    for line in table.read_text().splitlines() if table.exists() else ():
+        fields = line.split()
+        if fields[0] == packed:
+            return int(fields[1], 16)
+    return 0
+
+
+def _route_host(reach: str) -> str:
+    """The own address on the way to somewhere; nothing is sent to find that out."""
+    family = socket.AF_INET6 if ":" in reach else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((reach, 9))
+        except OSError as error:
+            raise ConfigError(
+                f"there is no route to {reach} ({error.strerror}): name the interface in `bind`"
+            ) from None
+        host = probe.getsockname()[0]
+        assert isinstance(host, str)
+        return host
+
+
+def _interface_host(name: str) -> str:
+    """The IPv4 address of an interface, or of a host name that is this machine's."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            request = struct.pack("256s", name.encode()[:15])
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+            return socket.inet_ntoa(answer[20:24])
+        except OSError:
+            pass
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+    except OSError:
+        raise ConfigError(
+            f'bind is "{name}", which is no address, interface or host here: see `ip address`'
+        ) from None
+    return str(found[0][4][0])
+
+
+def _socket_address(found: tuple[object, ...]) -> SocketAddress:
+    """A socket address without the parts that IPv4 has not."""
+    if len(found) == 2:
+        host, port = found
+        return (str(host), int(str(port)))
+    host, port, flow, scope = found
+    return (str(host), int(str(port)), int(str(flow)), int(str(scope)))

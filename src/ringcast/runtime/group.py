@@ -1,0 +1,257 @@
+"""The group as an asynchronous application uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch, Message, Payload
+from ringcast.core.events import Event
+from ringcast.errors import Closed, Timeout
+from ringcast.runtime.face import (
+    BACKLOG_BYTES,
+    JOIN_TIMEOUT,
+    Face,
+    Sendable,
+    checked_payload,
+    checked_payloads,
+    make_member,
+)
+from ringcast.runtime.observer import Observer
+from ringcast.runtime.waiters import TaskWaiter, Waiter
+from ringcast.spec import StackSpec
+
+
+def join(
+    group: str,
+    spec: StackSpec | None = None,
+    *,
+    name: str = "",
+    timeout: float | None = JOIN_TIMEOUT,
+    receive: bool = True,
+    backlog_bytes: int = BACKLOG_BYTES,
+    observer: Observer | None = None,
+) -> Joining:
+    """Join: `async with ringcast.join(…) as group`, or `group = await ringcast.join(…)`.
+
+    spec: the stack; presets.loopback() when left out, for members on one machine.
+    name: what people call this member.
+    timeout: seconds until it gives up; None for never.
+    receive: False for members that only send: what comes is dropped, and nobody has to iterate.
+    backlog_bytes: what may be put aside while the loop that receives is blocked in its own `send`.
+    observer: who watches this member, say a `ringcast.trace.live.LiveTrace`.
+
+    Raises ConfigError, JoinFailed with what was tried, or Timeout.
+    """
+    return Joining((group, spec, name, receive, backlog_bytes, observer), timeout)
+
+
+class Joining:
+    """A join under way: await it, or enter it."""
+
+    def __init__(
+        self,
+        settings: tuple[str, StackSpec | None, str, bool, int, Observer | None],
+        timeout: float | None,
+    ) -> None:
+        self._settings = settings
+        self._timeout = timeout
+        self._group: Group | None = None
+
+    def __await__(self) -> Generator[object, None, Group]:
+        return self._join().__await__()
+
+    async def __aenter__(self) -> Group:
+        self._group = await self._join()
+        return self._group
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._group is not None
+        await self._group.leave()
+
+    async def _join(self) -> Group:
+        member = make_member(*self._settings)
+        group = Group(member, self._settings[3])
+        group._driver.start()
+        try:
+            async with asyncio.timeout(self._timeout):
+                while member.view is None and member.closed is None:
+                    await group._watch()
+        except TimeoutError:
+            pass
+        except BaseException:
+            await group.close()
+            raise
+        if member.view is not None:
+            return group
+        failure = group._join_error(self._timeout)
+        await group.close()
+        raise failure
+
+
+class Group(Face):
+    """A member of a group. Safe from several tasks, and from several event loops."""
+
+    async def send(
+        self, payload: Sendable, to: Address | None = None, timeout: float | None = None
+    ) -> None:
+        """Send a message to everybody, or to one member; waits while the window is full.
+
+        Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
+        """
+        if type(payload) is not bytes:
+            payload = checked_payload(payload)
+        if to is None and self._member.post(payload):
+            return
+        await self._send([payload], to, timeout)
+        if self._member.outgoing.hot:
+            await asyncio.sleep(0)  # Others of this loop get their turn even if nothing waits.
+
+    async def send_many(
+        self,
+        payloads: Iterable[Sendable],
+        to: Address | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Send messages as one run, the fast way.
+
+        Raises what `send` raises; a Timeout says how many were sent.
+        """
+        messages = checked_payloads(payloads)
+        if messages:
+            await self._send(messages, to, timeout)
+
+    async def receive(self, timeout: float | None = None) -> Message:
+        """The next message. Raises Timeout; Closed once the group is left."""
+        while (message := next(self._messages, None)) is None:
+            if not self._open_batch() and not await self._more(timeout):
+                raise Closed("the group is left")
+        return message
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[Message]:
+        while True:
+            for message in self._messages:
+                yield message
+            if not self._open_batch() and not await self._more(None):
+                return
+
+    async def batches(self, timeout: float | None = None) -> AsyncIterator[Batch]:
+        """Messages as runs, the fast way; ends when the group is left. Raises Timeout, Closed."""
+        while True:
+            batch = self._next_batch()
+            if batch is not None:
+                yield batch
+            elif not await self._more(timeout):
+                return
+
+    async def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        """Batches, views, suspicions, what was skipped, in their order; ends when left."""
+        while True:
+            event = self._next_event()
+            if event is not None:
+                yield event
+            elif not await self._more(timeout):
+                return
+
+    async def take(self, timeout: float | None = None) -> list[Event]:
+        """All events that are here; [] when the group is left. Raises Timeout, Closed.
+
+        What they carry counts as delivered, and is acked, at the next call: first make it safe.
+        """
+        while not (events := self._next_events()):
+            if not await self._more(timeout):
+                return []
+        return events
+
+    async def leave(self, timeout: float | None = None, *, taking: bool = False) -> None:
+        """Leave in order: once the others have what was sent, and a view without this member.
+
+        With a timeout the member is gone after that, and the others find out by themselves.
+        taking: somebody goes on to `take` until there is no more, and nothing is acked before.
+        """
+        self._driver.detach()
+        self._member.leave(taking)
+        waiter = self._driver.ender(TaskWaiter)
+        if waiter is not None and not await _told(waiter, timeout):
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop at once: the others take it for a crash. Use `leave` to go in order."""
+        self._driver.detach()
+        self._member.close()
+        waiter = self._driver.ender(TaskWaiter)
+        if waiter is not None:
+            await _told(waiter, None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.leave()
+
+    # Waiting --------------------------------------------------------------------------------------
+
+    async def _send(
+        self, payloads: Sequence[Payload], to: Address | None, timeout: float | None
+    ) -> None:
+        run = self._member.send(payloads, to, TaskWaiter)
+        if run is None:
+            return
+        try:
+            assert run.waiter is not None
+            await _told(run.waiter, timeout)
+        except BaseException:
+            self._member.cancel(run)
+            raise
+        self._check_sent(run, timeout)
+
+    async def _more(self, timeout: float | None) -> bool:
+        """Wait for events; False when the group was left. Raises Timeout, Closed."""
+        who = asyncio.current_task()
+        if self._refill(who):
+            return True
+        if timeout is None:
+            return await self._wait_for_events(who)
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._wait_for_events(who)
+        except TimeoutError:
+            raise Timeout(f"nothing came within {timeout:g} seconds") from None
+
+    async def _wait_for_events(self, who: object) -> bool:
+        while not self._over():
+            await self._watch()
+            if self._refill(who):
+                return True
+        return self._refill(who)
+
+    async def _watch(self) -> None:
+        self._driver.attach()
+        waiter = self._member.watch(TaskWaiter)
+        if waiter is None:
+            return
+        try:
+            await _told(waiter, None)
+        finally:
+            self._member.unwatch(waiter)
+
+
+async def _told(waiter: Waiter, timeout: float | None) -> bool:
+    assert isinstance(waiter, TaskWaiter)
+    return await waiter.wait(timeout)

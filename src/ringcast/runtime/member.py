@@ -1,0 +1,356 @@
+"""One member: its stack over a transport, behind one lock, with what callers have left and want.
+
+Everything here is safe from any thread, and nothing waits. Callers do not hand their work over:
+they take the lock and run the stack themselves. Whoever finds that something has come, or that the
+deadline is there, calls `step`; who that is, the driver decides. The application is never called
+from here: it comes and takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ringcast.core.address import Address, Peer
+from ringcast.core.batch import Payload
+from ringcast.core.codec import group_id
+from ringcast.core.events import Event
+from ringcast.core.view import View
+from ringcast.errors import Closed, LocalError
+from ringcast.runtime.blame import OWN_FAULT, explain, names, waits_for
+from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
+from ringcast.runtime.observer import Observer
+from ringcast.runtime.outgoing import Outgoing, Run
+from ringcast.runtime.transport import make_transport
+from ringcast.runtime.waiters import MakeWaiter, Waiter
+from ringcast.spec import StackSpec
+
+RECEIVE_MAX = 32
+"""Datagrams of a socket that one step takes; more would keep callers from the lock for too long."""
+WARN_AFTER = 1.0
+"""Seconds that a sender waits for its own application before that is said aloud."""
+LEAVE_WAIT = 5.0
+"""Seconds that a leaver waits for room for messages that it was given before."""
+
+log = logging.getLogger("ringcast")
+
+
+class Member:
+    """A stack that is driven. `alarm` is called under the lock: a step is due sooner."""
+
+    def __init__(
+        self,
+        group: str,
+        spec: StackSpec,
+        name: str,
+        *,
+        receive: bool,
+        backlog_bytes: int,
+        observer: Observer | None = None,
+    ) -> None:
+        """Opens the network. Raises ConfigError."""
+        self.group = group
+        self.transport = make_transport(spec["transport"] if "transport" in spec else None)  # noqa: SIM401
+        me = Address(secrets.randbits(63) + 1)
+        self.transport.open(me, group_id(group))
+        try:
+            self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
+            rng = random.Random(secrets.randbits(64))
+            self.stack = spec.build(self.peer, group, rng, time.time() - time.monotonic())
+            if observer is not None:
+                observer.begin(self.stack)
+        except BaseException:
+            self.transport.close()
+            raise
+        self._out = self.stack.env.out
+        self._observer = observer
+        self.incoming = Incoming(self.stack, receive, backlog_bytes, observer)
+        self.outgoing = Outgoing(self.stack, self._transmit)
+        self.alarm: Callable[[], None] = lambda: None
+        self.left = False
+        """Whether the application itself wanted the group to be closed."""
+        self._leave_by = float("inf")
+        self._lock = threading.Lock()
+        self._helm = threading.Lock()
+        self._told = float("inf")
+        self._seen: View | None = None
+        self._warned = False
+        self._shut = False
+
+    # Running --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to look for the group."""
+        with self._lock:
+            self.stack.start(time.monotonic())
+            self._transmit()
+
+    def step(self) -> float:
+        """Take what has come and do what is due; when the next step is due if nothing comes.
+
+        One at a time steps, so that datagrams are taken in the order in which they came.
+        """
+        with self._helm:
+            if self._shut:
+                return float("inf")
+            datagrams = self.transport.receive(RECEIVE_MAX)
+            with self._lock:
+                stack, now = self.stack, time.monotonic()
+                if datagrams:
+                    stack.receive(datagrams, now)
+                if stack.deadline <= now:
+                    stack.wake(now)
+                if self.outgoing.hot:
+                    self.outgoing.flush(now)
+                self._settle(now)
+                due = min(stack.deadline, self.transport.deadline)
+                if self.outgoing:
+                    due = min(due, now + RELIEF_AFTER)
+                if due < self._told:
+                    self.alarm()
+                self._told = due
+                return due
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether somebody steps just now."""
+        return self._helm.locked()
+
+    def _settle(self, now: float) -> None:
+        """What follows each change: send, take what nobody takes, feed and tell those who wait."""
+        incoming, outgoing, stack = self.incoming, self.outgoing, self.stack
+        self._transmit()
+        while incoming.settle(now) or (outgoing and self._feed(now)):
+            self._transmit()
+        if self._leave_by < float("inf"):
+            self._go_when_sent(now)
+        if stack.closed is not None:
+            outgoing.fail(stack.closed)
+            incoming.tell()
+            self.alarm()
+        elif incoming.watched and (incoming.ready or stack.view is not self._seen):
+            incoming.tell()
+        self._seen = stack.view
+        due = min(stack.deadline, now + RELIEF_AFTER) if outgoing else stack.deadline
+        if due < self._told:
+            self._told = due
+            self.alarm()
+        if self._observer is not None:
+            self._observer.settled(bool(outgoing))
+
+    def _feed(self, now: float) -> bool:
+        """Send what waits; help a sender that waits for its own application."""
+        if self.outgoing.feed(now):
+            return True
+        waiters = [run.waiter.who for run in self.outgoing.runs if run.waiter is not None]
+        if self.incoming.relieve(now, waiters):
+            return True
+        self._warn(now)
+        return False
+
+    def _transmit(self) -> None:
+        out, view = self._out, self.stack.view
+        if out.learned:
+            for peer in out.learned:
+                if peer.address != self.peer.address:
+                    self.transport.learn(peer)
+            out.learned.clear()
+        if out.frames:
+            datagrams = self.stack.drain()
+            if not self._shut:
+                self.transport.send(datagrams, () if view is None else view.members)
+
+    def fail(self, error: BaseException) -> None:
+        """Something is wrong with the member itself: close, with the reason, and tell everybody."""
+        log.error("the member %s of the group %s fails", self.peer.name, self.group, exc_info=error)
+        with self._lock:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self.stack.finish(f"the member failed: {type(error).__name__}: {error}")
+        self.outgoing.fail(self.stack.closed or "")
+        self.incoming.tell()
+        self.alarm()
+
+    def _broken(self, error: BaseException) -> BaseException:
+        """What a caller gets whose call found the member broken, or was interrupted half way."""
+        log.error("the member %s of the group %s fails", self.peer.name, self.group, exc_info=error)
+        self._fail(error)
+        is_bug = isinstance(error, Exception)
+        return Closed(f"the group is closed: {self.stack.closed}") if is_bug else error
+
+    # What callers ask -----------------------------------------------------------------------------
+
+    @property
+    def view(self) -> View | None:
+        """The installed view."""
+        return self.stack.view
+
+    @property
+    def closed(self) -> str | None:
+        """Why the member is out of the group; None while it is in."""
+        return self.stack.closed
+
+    def post(self, payload: Payload) -> bool:
+        """Send a single message to everybody the quick way; False when `send` has to do it."""
+        if not self.outgoing.note(payload):
+            return False
+        if not self.outgoing.hot:
+            with self._lock:
+                now = time.monotonic()
+                self.outgoing.flush(now)
+                self._settle(now)
+        return True
+
+    def send(
+        self, payloads: Sequence[Payload], to: Address | None, make_waiter: MakeWaiter
+    ) -> Run | None:
+        """Send; None when all is sent, else the run that waits for room.
+
+        Raises Closed, TooLarge, NotMember.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self.left and self.stack.closed is None:
+                raise Closed("the group is being left: nothing more can be sent")
+            try:
+                was_hot = self.outgoing.hot
+                sent = self.outgoing.send(payloads, to, now)
+                run = None
+                if sent < len(payloads):
+                    run = Run(payloads, to, make_waiter(), now)
+                    run.sent = sent
+                    self.outgoing.add(run)
+                self._settle(now)
+                if self.outgoing.hot and not was_hot:
+                    self.alarm()
+            except LocalError:
+                raise
+            except BaseException as error:
+                raise self._broken(error) from error
+        if run is None or not run.done:
+            return run
+        if run.error is not None:
+            raise run.error
+        return None
+
+    def cancel(self, run: Run) -> None:
+        """A caller waits for room no longer."""
+        with self._lock:
+            self.outgoing.remove(run)
+
+    def take(self, limit: int, who: object) -> list[Event]:
+        """The next events; what was taken before counts as delivered now. Raises Closed."""
+        with self._lock:
+            now = time.monotonic()
+            try:
+                changed = self.incoming.release(now)
+                events = self.incoming.take(limit, now, who)
+                if self.outgoing.hot:
+                    self.outgoing.flush(now)
+                    changed = True
+                if changed or self.outgoing:
+                    self._settle(now)
+            except BaseException as error:
+                raise self._broken(error) from error
+            return events
+
+    def watch(self, make_waiter: MakeWaiter) -> Waiter | None:
+        """Somebody to be told of something to take, or of the end; None when it is so now."""
+        with self._lock:
+            if self.incoming.ready or self.stack.closed is not None:
+                return None
+            waiter = make_waiter()
+            self.incoming.watch(waiter)
+            return waiter
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """A caller waits no longer."""
+        with self._lock:
+            self.incoming.unwatch(waiter)
+
+    # Leaving --------------------------------------------------------------------------------------
+
+    def leave(self, taking: bool = False) -> None:
+        """Begin to leave; `closed` says when it is done.
+
+        taking: the application goes on taking until then, and nothing counts as delivered before.
+        """
+        with self._lock:
+            if self.left or self.stack.closed is not None:
+                return
+            now = time.monotonic()
+            self.left, self.incoming.leaving = True, not taking
+            self._leave_by = now + LEAVE_WAIT
+            if not taking:
+                self.incoming.release(now)
+            self.outgoing.flush(now)
+            self.outgoing.fail("it is being left")
+            self._settle(now)
+            self.alarm()
+
+    def _go_when_sent(self, now: float) -> None:
+        """Leave as soon as everything is sent whose callers were told that it would be."""
+        lost = self.outgoing.left_behind
+        if lost and now < self._leave_by and self.stack.closed is None:
+            return
+        if lost:
+            log.warning("%d messages were not sent before the group %s was left", lost, self.group)
+        self._leave_by = float("inf")
+        self.stack.leave(now)
+        self._transmit()
+
+    def close(self) -> None:
+        """Stop at once, without a word to the others."""
+        with self._lock:
+            self.left = True
+            self.stack.finish("closed")
+            self._settle(time.monotonic())
+
+    def shut(self) -> None:
+        """Let go of the network, once `closed`; nobody is alarmed any more."""
+        with self._helm, self._lock:
+            self._shut = True
+            self.alarm = lambda: None
+            self.transport.close()
+            self.incoming.tell()
+        if self._observer is not None:
+            self._observer.end()
+
+    # What is going on -----------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, object]:
+        """Counters and window marks as plain data."""
+        with self._lock:
+            now = time.monotonic()
+            return {
+                **self.stack.snapshot(),
+                "group": self.group,
+                "name": self.peer.name,
+                "endpoint": self.peer.endpoint,
+                "transport": self.transport.stats(),
+                "application": {"aside_bytes": self.incoming.aside, **self.incoming.counters},
+                "blocked_senders": [round(now - run.since, 3) for run in self.outgoing.runs],
+                "waits_for": names(self.stack, waits_for(self.stack)),
+            }
+
+    def explain(self, run: Run) -> str:
+        """Why a run found no room, in words."""
+        with self._lock:
+            return explain(self.stack, run, self.incoming.ready)
+
+    def _warn(self, now: float) -> None:
+        if self._warned or now - self.incoming.visited < WARN_AFTER:
+            return
+        waited = now - self.outgoing.runs[0].since
+        if (
+            waited >= WARN_AFTER
+            and self.incoming.ready
+            and self.peer.address in waits_for(self.stack)
+        ):
+            self._warned = True
+            log.warning("a send in the group %s waits: %s", self.group, OWN_FAULT)

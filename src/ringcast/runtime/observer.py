@@ -1,0 +1,29 @@
+"""The observer: where a trace, or anything like it, sits beside a member and watches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ringcast.core.events import Event
+from ringcast.core.stack import Stack
+
+
+class Observer(Protocol):
+    """Who is told what a member does. All but `end` run under the member's lock: note and go."""
+
+    def begin(self, stack: Stack) -> None:
+        """The member is made and not started yet. May listen at `stack.env.tap`."""
+        ...
+
+    def taken(self, events: Sequence[Event]) -> None:
+        """These events are handed over; what they carry is not acked yet."""
+        ...
+
+    def settled(self, is_blocked: bool) -> None:
+        """A step is over; whether messages are left that found no room."""
+        ...
+
+    def end(self) -> None:
+        """The member is closed, and nothing more comes. May wait for a disk."""
+        ...

@@ -1,0 +1,52 @@
+"""A place to wait: for a transport, for a time, or for a bell that any other thread can ring."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+
+
+class Seat:
+    """Where one thread at a time waits. `ring` is safe from any thread until `close`."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._both = [fd, self._bell]
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+        self._poll.register(self._bell, select.POLLIN)
+        self._precise = max(self._both) < 1024
+        """Whether select() can be used, which waits for microseconds and not for milliseconds."""
+
+    def wait(self, timeout: float) -> bool:
+        """Until something has come, the bell rings or the time is over; whether something came."""
+        if self._precise:
+            limit = None if timeout == math.inf else max(timeout, 0.0)
+            ready, _, _ = select.select(self._both, (), (), limit)
+        else:
+            limit = None if timeout == math.inf else math.ceil(max(timeout, 0.0) * 1000)
+            ready = [fd for fd, _ in self._poll.poll(limit)]
+        if self._bell in ready:
+            self._quiet()
+        return self._fd in ready
+
+    def rest(self, timeout: float) -> None:
+        """Until the bell rings or the time is over, whatever comes."""
+        ready, _, _ = select.select([self._bell], (), (), max(timeout, 0.0))
+        if ready:
+            self._quiet()
+
+    def ring(self) -> None:
+        """Make `wait` or `rest` return, now or the next time."""
+        os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        """Let go of the bell."""
+        os.close(self._bell)
+
+    def _quiet(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)

@@ -1,0 +1,166 @@
+"""What members say about themselves to whoever asks on the same machine, as the same user.
+
+A member listens on a socket in a private directory; whoever connects gets its state as one JSON
+object and the end of the stream. Nothing is read from the one who asks, so nothing can be changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ringcast.errors import ConfigError
+from ringcast.runtime.face import Face
+from ringcast.runtime.rundir import run_directory
+
+SEND_TIMEOUT = 1.0
+"""Seconds that one who asks has to take the answer; others wait meanwhile."""
+ASK_TIMEOUT = 2.0
+"""Seconds that a member has to answer: one that is stopped does not."""
+ANSWER_MAX = 16_000_000
+"""Bytes of an answer; more is no answer."""
+BACKLOG = 8
+
+Status = dict[str, object]
+
+log = logging.getLogger("ringcast.status")
+
+
+def serve_status(group: Face) -> StatusServer:
+    """Let this user ask a member for its state, until `close`. Raises ConfigError."""
+    return StatusServer(group)
+
+
+class StatusServer:
+    """Answers those who ask for a member's state, in a thread of its own; also `with` closes it."""
+
+    def __init__(self, group: Face) -> None:
+        self._group = group
+        self._path = run_directory(create=True) / f"{os.getpid()}-{group.me}.sock"
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # Whoever finds a socket that nobody listens at removes it: it gets its name later.
+            unnamed = self._path.with_suffix(".new")
+            self._listener.bind(str(unnamed))
+            self._listener.listen(BACKLOG)
+            unnamed.rename(self._path)
+        except OSError as error:
+            self._listener.close()
+            raise ConfigError(
+                f"cannot serve the status at {self._path} ({error.strerror}):"
+                " set XDG_RUNTIME_DIR to a directory with a short name"
+            ) from None
+        name = f"ringcast-status-{group.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer nobody any more; may be called twice."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # Wakes the thread.
+        self._thread.join()
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        with self._listener:
+            while True:
+                try:
+                    caller, _ = self._listener.accept()
+                except OSError:
+                    return
+                with caller:
+                    self._answer(caller)
+
+    def _answer(self, caller: socket.socket) -> None:
+        caller.settimeout(SEND_TIMEOUT)
+        try:
+            caller.sendall(json.dumps(status_of(self._group)).encode())
+        except OSError as error:
+            log.debug("somebody asked for the status and did not take it: %s", error)
+
+
+def status_of(group: Face) -> Status:
+    """What `stats()` says, with the process and where everybody is."""
+    view = group.view
+    return {
+        **group.stats(),
+        "pid": os.getpid(),
+        "peers": [
+            {"address": str(peer.address), "name": peer.name, "endpoint": peer.endpoint}
+            for peer in view.peers
+        ],
+    }
+
+
+# Asking -------------------------------------------------------------------------------------------
+
+
+def running_members(group: str | None = None) -> list[Status]:
+    """The state of each member of this user on this machine, of one group or of all.
+
+    One that does not answer in time is named with an `error`. Raises ConfigError.
+    """
+    found = [status for path in _sockets() if (status := _ask(path)) is not None]
+    wanted = [s for s in found if group is None or s.get("group", group) == group]
+    return sorted(wanted, key=lambda s: (str(s.get("group", "")), str(s.get("name", ""))))
+
+
+def _sockets() -> Iterator[Path]:
+    directory = run_directory()
+    if directory.is_dir():
+        yield from sorted(directory.glob("*.sock"))
+
+
+def _ask(path: Path) -> Status | None:
+    """The answer at a socket; None when nobody is there any more."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(ASK_TIMEOUT)
+        try:
+            sock.connect(str(path))
+            return _parse(_read(sock))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)  # Its process has died without a word.
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            pid = path.name.partition("-")[0]
+            return {"pid": int(pid) if pid.isdecimal() else 0, "error": f"no answer: {error}"}
+    return None
+
+
+def _read(sock: socket.socket) -> bytes:
+    answer, until = bytearray(), time.monotonic() + ASK_TIMEOUT
+    while chunk := sock.recv(65_536):
+        answer += chunk
+        if len(answer) > ANSWER_MAX or time.monotonic() > until:
+            raise ValueError("the answer has no end")
+    return bytes(answer)
+
+
+def _parse(answer: bytes) -> Status | None:
+    if not answer:
+        return None  # It has ended while it was asked.
+    status = json.loads(answer)
+    if not isinstance(status, dict):
+        raise ValueError("the answer is no state of a member")
+    return status

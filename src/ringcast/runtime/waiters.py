@@ -1,0 +1,81 @@
+"""Calls that wait: a thread, or a task of some event loop. They are told once, from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Waiter(Protocol):
+    """Somebody who waits to be told."""
+
+    @property
+    def who(self) -> object:
+        """The thread or task that waits."""
+        ...
+
+    def tell(self) -> None:
+        """Let it go on; more than once does no harm. Safe from any thread, never blocks."""
+        ...
+
+
+MakeWaiter = Callable[[], Waiter]
+
+
+class ThreadWaiter:
+    """A thread that waits."""
+
+    __slots__ = ("_gate", "who")
+
+    def __init__(self) -> None:
+        self.who: object = threading.get_ident()
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def tell(self) -> None:
+        """Let the thread go on."""
+        if self._gate.locked():
+            with contextlib.suppress(RuntimeError):  # Somebody else was quicker.
+                self._gate.release()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Until told; False when the time was over first."""
+        return self._gate.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
+
+
+class TaskWaiter:
+    """A task that waits, in the loop that made this."""
+
+    __slots__ = ("_loop", "future", "who")
+
+    def __init__(self) -> None:
+        self.who: object = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self._loop.create_future()
+
+    def tell(self) -> None:
+        """Let the task go on; from another thread its loop is woken for that."""
+        with contextlib.suppress(RuntimeError):  # The loop is closed, and its tasks with it.
+            if asyncio._get_running_loop() is self._loop:
+                self._finish()
+            else:
+                self._loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+    async def wait(self, timeout: float | None) -> bool:
+        """Until told; False when the time was over first."""
+        if timeout is None:
+            await self.future
+            return True
+        try:
+            async with asyncio.timeout(timeout):
+                await self.future
+        except TimeoutError:
+            return False
+        return True

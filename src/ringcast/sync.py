@@ -1,0 +1,192 @@
+"""The same group for programs without an event loop: the same verbs, without `await`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from ringcast.core.address import Address
+from ringcast.core.batch import Batch, Message, Payload
+from ringcast.core.events import Event
+from ringcast.errors import Closed, Timeout
+from ringcast.runtime.face import (
+    BACKLOG_BYTES,
+    JOIN_TIMEOUT,
+    Face,
+    Sendable,
+    checked_payload,
+    checked_payloads,
+    make_member,
+)
+from ringcast.runtime.observer import Observer
+from ringcast.runtime.waiters import ThreadWaiter, Waiter
+from ringcast.spec import StackSpec
+
+
+def join(
+    group: str,
+    spec: StackSpec | None = None,
+    *,
+    name: str = "",
+    timeout: float | None = JOIN_TIMEOUT,
+    receive: bool = True,
+    backlog_bytes: int = BACKLOG_BYTES,
+    observer: Observer | None = None,
+) -> Group:
+    """Join a group; `ringcast.join` says what the settings mean.
+
+    Raises ConfigError, JoinFailed with what was tried, or Timeout.
+    """
+    member = make_member(group, spec, name, receive, backlog_bytes, observer)
+    joined = Group(member, receive)
+    joined._driver.start()
+    try:
+        until = _until(timeout)
+        while member.view is None and member.closed is None and time.monotonic() < until:
+            joined._driver.attend(until)
+    except BaseException:
+        joined.close()
+        raise
+    if member.view is not None:
+        return joined
+    failure = joined._join_error(timeout)
+    joined.close()
+    raise failure
+
+
+class Group(Face):
+    """A member of a group. Safe from several threads."""
+
+    def send(
+        self, payload: Sendable, to: Address | None = None, timeout: float | None = None
+    ) -> None:
+        """Send a message to everybody, or to one member; waits while the window is full.
+
+        Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
+        """
+        if type(payload) is not bytes:
+            payload = checked_payload(payload)
+        if to is not None or not self._member.post(payload):
+            self._send([payload], to, timeout)
+
+    def send_many(
+        self,
+        payloads: Iterable[Sendable],
+        to: Address | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Send messages as one run, the fast way.
+
+        Raises what `send` raises; a Timeout says how many were sent.
+        """
+        messages = checked_payloads(payloads)
+        if messages:
+            self._send(messages, to, timeout)
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The next message. Raises Timeout; Closed once the group is left."""
+        while (message := next(self._messages, None)) is None:
+            if not self._open_batch() and not self._more(timeout):
+                raise Closed("the group is left")
+        return message
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            yield from self._messages
+            if not self._open_batch() and not self._more(None):
+                return
+
+    def batches(self, timeout: float | None = None) -> Iterator[Batch]:
+        """Messages as runs, the fast way; ends when the group is left. Raises Timeout, Closed."""
+        while True:
+            batch = self._next_batch()
+            if batch is not None:
+                yield batch
+            elif not self._more(timeout):
+                return
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """Batches, views, suspicions, what was skipped, in their order; ends when left."""
+        while True:
+            event = self._next_event()
+            if event is not None:
+                yield event
+            elif not self._more(timeout):
+                return
+
+    def take(self, timeout: float | None = None) -> list[Event]:
+        """All events that are here; [] when the group is left. Raises Timeout, Closed.
+
+        What they carry counts as delivered, and is acked, at the next call: first make it safe.
+        """
+        while not (events := self._next_events()):
+            if not self._more(timeout):
+                return []
+        return events
+
+    def leave(self, timeout: float | None = None, *, taking: bool = False) -> None:
+        """Leave in order: once the others have what was sent, and a view without this member.
+
+        With a timeout the member is gone after that, and the others find out by themselves.
+        taking: somebody goes on to `take` until there is no more, and nothing is acked before.
+        """
+        self._member.leave(taking)
+        waiter = self._driver.ender(ThreadWaiter)
+        if waiter is not None and not _told(waiter, timeout):
+            self.close()
+
+    def close(self) -> None:
+        """Stop at once: the others take it for a crash. Use `leave` to go in order."""
+        self._member.close()
+        waiter = self._driver.ender(ThreadWaiter)
+        if waiter is not None:
+            _told(waiter, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave()
+
+    # Waiting --------------------------------------------------------------------------------------
+
+    def _send(self, payloads: Sequence[Payload], to: Address | None, timeout: float | None) -> None:
+        run = self._member.send(payloads, to, ThreadWaiter)
+        if run is None:
+            return
+        try:
+            assert run.waiter is not None
+            _told(run.waiter, timeout)
+        except BaseException:
+            self._member.cancel(run)
+            raise
+        self._check_sent(run, timeout)
+
+    def _more(self, timeout: float | None) -> bool:
+        """Wait for events; False when the group was left. Raises Timeout, Closed."""
+        who = threading.get_ident()
+        until = _until(timeout)
+        while not self._refill(who):
+            if self._over():
+                return self._refill(who)
+            if time.monotonic() >= until:
+                raise Timeout(f"nothing came within {timeout:g} seconds")
+            self._driver.attend(until)
+        return True
+
+
+def _until(timeout: float | None) -> float:
+    return float("inf") if timeout is None else time.monotonic() + timeout
+
+
+def _told(waiter: Waiter, timeout: float | None) -> bool:
+    assert isinstance(waiter, ThreadWaiter)
+    return waiter.wait(timeout)

@@ -1,0 +1,146 @@
+"""`ringcast node` and `status` as a user runs them, on the loopback interface."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.command import Command, endpoint, environment, node, run
+from tests.runtime.support import SOON, group_name
+
+# node ---------------------------------------------------------------------------------------------
+
+
+def test_lines_are_messages(running: list[Command], home: Path) -> None:
+    group = group_name()
+    ann = node(running, home, group, "ann", "--preset", "tcp")
+    bob = node(running, home, group, "bob", "--seeds", endpoint(ann))
+    ann.err.hear("view 2: ann, bob (bob joined)")
+    bob.err.hear("view 2: ann, bob")
+    ann.say("hello", "grüß dich")
+    for member in (ann, bob):
+        assert member.out.hear("hello") == "ann: hello"
+        assert member.out.hear("dich") == "ann: grüß dich"
+    bob.say("and good bye")
+    bob.end_input()
+    assert bob.status() == 0
+    assert ann.out.hear("bye") == "bob: and good bye"
+    assert bob.out.rest() == ["bob: and good bye"]
+    assert bob.err.rest() == ["left"]
+    ann.err.hear("view 3: ann (bob left)")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_makes_it_leave_in_order(
+    number: signal.Signals, running: list[Command], home: Path
+) -> None:
+    group = group_name()
+    ann = node(running, home, group, "ann", "--preset", "tcp")
+    bob = node(running, home, group, "bob", "--seeds", endpoint(ann))
+    ann.err.hear("bob joined")
+    bob.err.hear("view 2")
+    bob.signal(number)
+    assert bob.status() == 0
+    assert bob.err.rest() == ["left"]
+    assert ann.err.hear("bob") == "view 3: ann (bob left)", "it is not suspected first"
+
+
+def test_a_signal_ends_a_join_that_waits(running: list[Command], home: Path) -> None:
+    """Its call shows that it runs; nobody answers it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SOON)
+        seed = f"127.0.0.1:{silent.getsockname()[1]}"
+        ann = node(running, home, group_name(), "ann", "--seeds", seed)
+        silent.accept()[0].close()
+        ann.signal(signal.SIGTERM)
+        assert ann.status() == 130
+    assert ann.err.rest() == []
+
+
+def test_json_is_all_there_is_on_standard_output(running: list[Command], home: Path) -> None:
+    ann = node(running, home, group_name(), "ann", "--preset", "tcp", "--json")
+    ann.say("one")
+    ann.end_input()
+    assert ann.status() == 0
+    told = [json.loads(line) for line in ann.out.rest()]
+    assert [line["type"] for line in told] == ["joined", "view", "message", "left"]
+    assert (told[2]["from"], told[2]["text"], told[2]["seqno"]) == ("ann", "one", 1)
+    assert ann.err.rest() == []
+
+
+def test_an_output_that_nobody_reads_ends_it_quietly(home: Path) -> None:
+    words = ["node", group_name(), "--name", "ann", "--preset", "tcp", "--stay"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ringcast.cli.main", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(home),
+    ) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdin.write(b"one\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"ann: one\n"
+            process.stdout.close()
+            process.stdin.write(b"two\n")
+            process.stdin.flush()
+            assert process.wait(SOON) == 1
+            assert process.stderr.read().splitlines()[1:] == [b"view 1: ann"]
+        finally:
+            process.kill()
+
+
+def test_a_port_in_use_and_a_seed_that_is_not_there(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, out, err = run(home, "node", "g", "--port", port)
+        assert (status, out) == (2, "")
+        assert err == (
+            f"ringcast node: 127.0.0.1:{port} is in use by another program:"
+            " choose another port, or 0 for a free one\n"
+        )
+    status, out, err = run(home, "node", "g", "--seeds", "127.0.0.1:9", "--timeout", "0.5")
+    assert (status, out) == (1, "")
+    assert "not joined within 0.5 seconds: tried seeds 127.0.0.1:9" in err
+    assert err.count("\n") == 1
+
+
+# status -------------------------------------------------------------------------------------------
+
+
+def test_members_on_this_machine_tell_how_they_are(running: list[Command], home: Path) -> None:
+    group = group_name()
+    ann = node(running, home, group, "ann", "--preset", "tcp")
+    bob = node(running, home, group, "bob", "--seeds", endpoint(ann))
+    ann.err.hear("bob joined")
+    bob.err.hear("view 2")
+    ann.say("one")
+    bob.out.hear("one")
+    status, out, _ = run(home, "status", group)
+    assert status == 0
+    assert f"ann in {group}, process" in out
+    assert f"bob in {group}, process" in out
+    assert out.count("  view 2: ann, bob\n") == 2
+    status, out, _ = run(home, "status", "--json")
+    assert [member["name"] for member in json.loads(out)["members"]] == ["ann", "bob"]
+    _, out, _ = run(home, "status", "--prometheus")
+    assert f'ringcast_sent_high{{group="{group}",member="ann"}} 1\n' in out
+    status, out, err = run(home, "status", "another")
+    assert (status, out) == (1, "")
+    assert "no member of another that can be asked runs here" in err
+
+
+def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Path) -> None:
+    ann = node(running, home, group_name(), "ann", "--preset", "tcp")
+    ann.err.hear("view 1")
+    assert run(home, "status")[0] == 0
+    ann.signal(signal.SIGKILL)
+    ann.status()
+    assert run(home, "status", "--json")[:2] == (1, '{\n  "members": []\n}\n')
