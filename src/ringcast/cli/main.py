@@ -1,0 +1,82 @@
+"""`ringcast`: finds the command, parses its arguments, says in a sentence what is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from ringcast.errors import ConfigError, RingcastError
+
+COMMANDS = {
+    "sim": ("ringcast.cli.sim", "one simulated run, with figures and a check of every guarantee"),
+    "swarm": ("ringcast.cli.swarm", "many simulated runs with random stacks, networks and faults"),
+    "bench": ("ringcast.cli.bench", "throughput and latency"),
+    "node": ("ringcast.cli.node", "one member: sends the lines it reads, prints what comes"),
+    "doctor": ("ringcast.cli.doctor", "finds out why a group does not form"),
+    "status": ("ringcast.cli.status", "members on this machine: view, windows, who blocks whom"),
+    "explain": ("ringcast.cli.explain", "a stack with every value, its unit and its reason"),
+}
+"""Each command with its module, which is imported only when the command is run."""
+
+
+class Command(Protocol):
+    """What the module of a command has."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Say which arguments there are."""
+        ...
+
+    def run(self, arguments: Namespace) -> int:
+        """Do it; returns the exit status."""
+        ...
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status: 0 on success only, 2 for wrong arguments."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _Parser(prog="ringcast", description="Reliable group messaging without a broker.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, (module, summary) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=summary, formatter_class=RawDescriptionHelpFormatter
+        )
+        if name == chosen:
+            _load(module).add_arguments(command)
+    parsed = parser.parse_args(words)
+    try:
+        return _load(COMMANDS[parsed.command][0]).run(parsed)
+    except ConfigError as error:
+        return _fail(parsed.command, error, 2)
+    except RingcastError as error:
+        return _fail(parsed.command, error, 1)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # Whoever read the output wants no more: nothing to complain about.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _load(module: str) -> Command:
+    return cast(Command, import_module(module))
+
+
+def _fail(command: str, error: Exception, status: int) -> int:
+    print(f"ringcast {command}: {error}", file=sys.stderr)
+    return status
+
+
+class _Parser(ArgumentParser):
+    """Says what is wrong in one sentence, without the usage around it."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

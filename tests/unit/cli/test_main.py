@@ -1,0 +1,109 @@
+"""The command line: what it prints, where, and with which exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ringcast import presets
+from ringcast.cli.main import COMMANDS, main
+
+
+def test_a_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["sim", "--members", "3", "--messages", "90", "--loss", "0.1", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert printed["violations"] == []
+    assert printed["delivered"] == printed["expected"] == 270
+    assert printed["retransmitted"] >= 0
+    assert len(printed["trace_hash"]) == 32
+    assert printed["frames"]["DATA"] > 0
+    assert printed["members"] == ["m1", "m2", "m3"]
+
+
+def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--members", "2", "--messages", "10"]) == 0
+    assert "delivered:      20 of 20" in capsys.readouterr().out
+
+
+def test_show_prints_who_sent_what_to_whom(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--members", "2", "--messages", "10", "--senders", "1", "--show"]) == 0
+    printed = capsys.readouterr().out
+    assert "m1 → all       DATA 1-10" in printed
+    assert "m2             delivers m1 1-10" in printed
+
+
+def test_show_leaves_standard_output_to_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--members", "2", "--messages", "1", "--show", "--json"]) == 0
+    captured = capsys.readouterr()
+    json.loads(captured.out)
+    assert "delivers" in captured.err
+
+
+def test_faults_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ["--crash", "m1@0.1", "--partition", "m2@4", "--heal", "12", "--duration", "3"]
+    assert main(["sim", "--members", "4", "--messages", "400", *plan, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["members"] == ["m2", "m3", "m4"]
+
+
+def test_a_stack_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "stack.toml"
+    path.write_text(presets.stable().to_toml())
+    assert main(["sim", "--members", "2", "--messages", "10", "--spec", str(path)]) == 0
+    assert "STABLE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["sim", "--members", "0"], "members"),
+        (["sim", "--preset", "wan"], "there is no preset wan"),
+        (["sim", "--loss", "7"], "loss"),
+        (["sim", "--spec", "nowhere.toml"], "nowhere.toml"),
+        (["sim", "--crash", "m1"], "has no time"),
+        (["sim", "--crash", "m9@1"], "no member m9"),
+        (["sim", "--crash", "m1@soon"], "soon"),
+        (["sim", "--delay", "slow"], "delay"),
+        (["sim", "--senders", "9"], "senders"),
+        (["sim", "--members", "many"], "members"),
+        (["swarm", "--seeds", "0"], "at least 1"),
+        (["swarm", "--seeds", "2", "--show"], "one seed"),
+        (["fly"], "fly"),
+        ([], "COMMAND"),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(
+    arguments: list[str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status: object
+    try:
+        status = main(arguments)
+    except SystemExit as stopped:
+        status = stopped.code
+    captured = capsys.readouterr()
+    assert status == 2
+    assert captured.out == ""
+    assert captured.err.startswith("ringcast")
+    assert word in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, "--help"])
+    assert stopped.value.code == 0
+    assert "usage: ringcast" in capsys.readouterr().out
+
+
+def test_a_swarm_of_a_few(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["swarm", "--seeds", "2", "--jobs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seeds"] == 2
+
+
+def test_the_speed_of_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "sim", "--messages", "2000", "--json"]) == 0
+    batched, single = json.loads(capsys.readouterr().out)
+    assert (batched["batch"], single["batch"]) == (64, 1)
+    assert batched["per_second"] > single["per_second"]

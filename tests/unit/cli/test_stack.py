@@ -1,0 +1,58 @@
+"""The stack that arguments describe."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+from ringcast import ConfigError, StackSpec, presets
+from ringcast.cli.stack import add_stack_arguments, chosen_stack
+from ringcast.transports import Tcp, Udp
+
+
+def chosen(*words: str) -> StackSpec:
+    """The stack for these words on the command line."""
+    parser = ArgumentParser()
+    add_stack_arguments(parser)
+    return chosen_stack(parser.parse_args(words))
+
+
+def test_members_on_one_machine_need_no_words() -> None:
+    assert chosen() == presets.loopback()
+
+
+def test_whoever_names_a_port_or_seeds_gets_tcp() -> None:
+    assert chosen("--port", "7800") == presets.tcp(port=7800)
+    assert chosen("--seeds", "a:1, b:2,", "--bind", "10.0.0.7") == presets.tcp(
+        seeds=["a:1", "b:2"], bind="10.0.0.7"
+    )
+
+
+def test_a_preset_with_seeds_and_an_interface() -> None:
+    spec = chosen("--preset", "stable", "--seeds", "[::1]:7", "--bind", "eth0", "--port", "9")
+    assert spec["Discovery"].values()["seeds"] == ("[::1]:7",)
+    assert spec["transport"] == Udp(bind="eth0", port=9)
+
+
+def test_a_file_with_seeds_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "stack.toml"
+    path.write_text(presets.tcp(port=5).replace("NakAck4", capacity=7).to_toml())
+    spec = chosen("--spec", str(path), "--seeds", "a:1")
+    assert spec["NakAck4"].values()["capacity"] == 7
+    assert spec["transport"] == Tcp(port=5)
+    assert spec["Discovery"].values()["seeds"] == ("a:1",)
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["--preset", "wan"], "there is no preset wan"),
+        (["--seeds", "nowhere"], '"nowhere" is no endpoint'),
+        (["--seeds", ","], "--seeds is empty"),
+        (["--port", "70000"], "port is 70000"),
+        (["--spec", "nowhere.toml"], "cannot read the spec"),
+    ],
+)
+def test_what_is_wrong_is_said(words: list[str], match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        chosen(*words)
