@@ -189,6 +189,13 @@ class Member:
     def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
         raise NotImplementedError
 
+    def remind(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def drained(self) -> bool:
+        raise NotImplementedError
+
     def search(self, view: ViewId) -> None:
         raise NotImplementedError
 

@@ -8,13 +8,13 @@ import pytest
 from ringcast.core.address import Address
 from ringcast.core.batch import Payload
 from ringcast.core.events import Skipped, Undelivered
-from ringcast.core.frames import Data, Nak, Unacked, Whole
+from ringcast.core.frames import Ack, Data, Nak, Unacked, Whole
 from ringcast.errors import ConfigError
 from ringcast.layers.fragment import Fragment, FragmentLayer
 from ringcast.layers.large import Large, LargeLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
-from tests.unit.harness import Flight, Net, Policy, bad_network, clean
+from tests.unit.harness import Flight, Net, Policy, bad_network, clean, lose
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
 
 TIMEOUT = 6.0
@@ -187,6 +187,17 @@ def test_the_one_that_comes_back_hears_of_what_it_missed_though_nothing_more_is_
     net.settle()
     assert c.payloads(A) == []
     assert [event.last for event in c.told(Skipped)] == [a.get(NakAck4Layer).sent.high]
+    assert a.env.counters["caught_up"] == 1
+
+
+def test_a_lost_ack_of_the_one_that_comes_back_is_given_again() -> None:
+    net, (a, _, c) = group()
+    net.policy = without(object, C)
+    a.send([noise(40_000, 1)])
+    net.run(TIMEOUT + 1.0)
+    net.policy = lose(lambda frame: isinstance(frame, Ack), 2)
+    net.settle()
+    assert len(c.told(Skipped)) == 1
     assert a.env.counters["caught_up"] == 1
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from ringcast.core.events import Event, Outpaced, Skipped
+from ringcast.core.frames import Data
 from ringcast.errors import ConfigError
 from ringcast.layers.flow import Flow
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
 from ringcast.parts.slow import Slow, SlowPart, holding_back
-from tests.unit.harness import Net, clean
+from tests.unit.harness import Flight, Net, clean
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
 
 WINDOW = 40
@@ -94,6 +95,22 @@ def test_skip_goes_on_without_it_and_both_sides_are_told() -> None:
     net.run(1.0)
     assert d.payloads(A) == [b"next"]
     assert a.env.counters["caught_up"] == 1
+
+
+def test_one_that_only_skips_has_not_caught_up_and_costs_its_bound_once() -> None:
+    net, (a, b, _, d) = group("skip")
+
+    def no_data_for_d(flight: Flight) -> tuple[float, ...]:
+        return () if flight.target == D and isinstance(flight.frame, Data) else (0.01,)
+
+    net.policy = no_data_for_d
+    a.send([b"x"] * 4_000)  # Two seconds and twenty ticks, when nobody holds them up.
+    begin = net.now
+    while len(b.payloads(A)) < 4_000:
+        net.run(0.1)
+        assert net.now - begin < 1.25 * 2.0 + 4.0
+    assert outpaced(a) == [Outpaced(D, 2.0)]
+    assert d.told(Skipped)
 
 
 def test_evict_asks_for_a_view_without_it() -> None:

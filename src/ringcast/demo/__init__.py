@@ -1,0 +1,1 @@
+"""The main job, end to end: a real group under faults, recorded, then audited by Spark."""

@@ -1,0 +1,127 @@
+"""An audit in words and as plain data: verdict, figures, violations with the rows that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ringcast.spark import Report
+from ringcast.trace.schema import unsigned
+from ringcast.trace.violations import Violation
+
+ROWS_SHOWN = 5
+"""How many rows of a violation are printed."""
+VIOLATIONS_SHOWN = 20
+
+FIGURES = (
+    *("sent_messages", "delivered_messages", "delivered_bytes", "skipped_messages"),
+    *("requested_messages", "resent_messages", "retransmission_ratio", "stalled_seconds"),
+    *("latency_p50", "latency_p90", "latency_p99", "latency_p999", "latency_max"),
+    *("window_mean", "window_max", "views"),
+)
+"""Those of a whole run."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """How long a member had to wait for another."""
+
+    member: str
+    waited_for: str
+    seconds: float
+
+
+def figures(report: Report) -> dict[str, float]:
+    """The figures of the whole run; latencies in microseconds."""
+    measures = report.measures
+    whole = {f.figure: f.value for f in measures.figures if f[1:4] == (None, None, None)}
+    seconds = (measures.clock.end - measures.clock.start) / 1_000_000
+    return {
+        "seconds": seconds,
+        "members": len({row.member for row in report.installs}),
+        **{name: whole.get(name, 0.0) for name in FIGURES},
+    }
+
+
+def stalls(report: Report) -> list[Stall]:
+    """Who waited for whom, the longest first."""
+    found = [
+        Stall(_name(report, f.member), _name(report, f.peer), f.value)
+        for f in report.measures.of("stalled_seconds")
+        if f.member is not None and f.at is None
+    ]
+    return sorted(found, key=lambda stall: -stall.seconds)
+
+
+def table(report: Report) -> dict[str, str]:
+    """The figures as rows of a table that people read."""
+    of = figures(report)
+    worst = next(iter(stalls(report)), None)
+    cause = f", most of it {worst.member} for {worst.waited_for}" if worst else ""
+    latencies = [("median", "p50"), ("99 %", "p99"), ("99.9 %", "p999"), ("longest", "max")]
+    rate = of["delivered_messages"] / of["seconds"] if of["seconds"] else 0.0
+    return {
+        "members": f"{of['members']:,.0f}, in {of['views']:,.0f} views",
+        "sent": f"{of['sent_messages']:,.0f} messages in {of['seconds']:.1f} s",
+        "delivered": f"{of['delivered_messages']:,.0f}, {rate:,.0f} a second",
+        "latency": ", ".join(f"{w} {of[f'latency_{n}'] / 1_000:,.1f} ms" for w, n in latencies),
+        "asked for": f"{of['requested_messages']:,.0f} messages",
+        "sent again": f"{of['resent_messages']:,.0f}, {of['retransmission_ratio']:.1%} of all sent",
+        "given up": f"{of['skipped_messages']:,.0f}",
+        "stalled": f"{of['stalled_seconds']:.1f} s of all senders' time{cause}",
+        "windows": f"{of['window_max']:,.0f} messages in the fullest, {of['window_mean']:,.0f} on"
+        " average",
+    }
+
+
+def verdict(report: Report) -> str:
+    """The verdict as a line."""
+    if not report.counts:
+        return "CLEAN: every guarantee held"
+    told = ", ".join(f"{name} ({count:,})" for name, count in report.counts.items())
+    return f"BROKEN: {told}"
+
+
+def violations(report: Report) -> Iterator[str]:
+    """The violations as lines, each followed by rows that show it."""
+    for violation, rows in report.shown[:VIOLATIONS_SHOWN]:
+        yield str(violation)
+        for row in rows[:ROWS_SHOWN]:
+            known = {name: value for name, value in row.items() if value is not None}
+            yield "    " + " ".join(f"{name}={value}" for name, value in known.items())
+        if len(rows) > ROWS_SHOWN:
+            yield f"    and {len(rows) - ROWS_SHOWN} rows more"
+    more = sum(report.counts.values()) - VIOLATIONS_SHOWN
+    if more > 0:
+        yield f"and {more:,} violations more"
+
+
+def plain(report: Report) -> dict[str, Any]:
+    """All of it as plain data."""
+    return {
+        "verdict": report.verdict,
+        "counts": report.counts,
+        "figures": figures(report),
+        "stalls": [vars(stall) for stall in stalls(report)],
+        "violations": [_plain(violation, rows) for violation, rows in report.shown],
+    }
+
+
+def _plain(violation: Violation, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "guarantee": violation.guarantee,
+        "what": violation.what,
+        "member": violation.member,
+        "view": violation.view,
+        "sender": violation.sender,
+        "first": violation.first,
+        "last": violation.last,
+        "rows": rows,
+    }
+
+
+def _name(report: Report, address: int | None) -> str:
+    if address is None:
+        return "a view change"
+    return report.names.get(address) or f"{unsigned(address):x}"

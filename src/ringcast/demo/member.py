@@ -1,0 +1,170 @@
+"""One member of the demo's group, in a process of its own: commands come and reports go as JSON.
+
+Commands, one object a line: {"send": true}, {"leave": true}. Reports: {"joined", "endpoint"},
+{"view": names}, {"sent": so far}, {"finished"}, {"done": name of a sender whose last message came},
+{"left", "lost", "recorded"}. At the end of its input it stops at once: whoever told it what to do is
+gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from ringcast import presets, sync
+from ringcast.core.batch import Batch
+from ringcast.core.events import Event, ViewChange
+from ringcast.core.view import View
+from ringcast.errors import Closed, RingcastError
+from ringcast.journal import JournalWriter
+from ringcast.journal.recorder import Recorder, prepare
+from ringcast.layers.faults import Faults
+from ringcast.parts.failure import Failure
+from ringcast.spec import StackSpec
+from ringcast.trace.live import LiveTrace
+from ringcast.trace.writer import TraceSpec
+
+DONE = b"done"
+"""The last message of every sender."""
+RUN_SECONDS = 0.02
+"""Messages of so many seconds are sent as one run."""
+REPORT_SECONDS = 0.25
+ROTATE_SECONDS = 2.0
+"""How much of its trace a member that is killed may lose."""
+
+
+def main() -> int:
+    """Join, and do what is asked for; 1 with a sentence on standard error when that fails."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
+    try:
+        _Member(_arguments()).run()
+    except RingcastError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def demo_stack(seeds: Iterable[str], loss: float) -> StackSpec:
+    """TCP on the loopback interface, which works everywhere, and loses datagrams on purpose."""
+    stack = presets.tcp(seeds=tuple(seeds)).replace(
+        Failure(interval=0.25, timeout=2.0, verify=0.5),
+    )
+    return stack.insert(Faults(loss=loss))
+
+
+class _Member:
+    """A member that sends, or one that records."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self._arguments = arguments
+        self._view: View | None = None
+        self._trace = LiveTrace(arguments.trace, TraceSpec(rotate_seconds=ROTATE_SECONDS))
+        stack = demo_stack(arguments.seeds, arguments.loss)
+        self._group = sync.join(arguments.group, stack, name=arguments.name, observer=self._trace)
+        self._recorder: Recorder | None = None
+        if arguments.journal:
+            prepare(arguments.journal)
+            journal = JournalWriter(arguments.journal, arguments.group, self._group.me)
+            self._recorder = Recorder(self._group, journal, self._saw)
+
+    def run(self) -> None:
+        """Until it is told to leave, or nobody is there any more to tell it."""
+        report(joined=self._arguments.name, endpoint=self._group.endpoint)
+        taker = threading.Thread(target=self._take, name="taker", daemon=True)
+        taker.start()
+        for line in sys.stdin:
+            command = json.loads(line)
+            if "send" in command:
+                threading.Thread(target=self._send, name="sender", daemon=True).start()
+            elif "leave" in command:
+                self._leave(taker)
+                return
+        os._exit(1)
+
+    def _take(self) -> None:
+        try:
+            if self._recorder is not None:
+                self._recorder.run()
+            else:
+                while events := self._group.take():
+                    self._saw(events)
+        except Closed:
+            pass
+        except RingcastError as error:  # The disk of the recorder; the group goes on.
+            report(failed=str(error))
+
+    def _saw(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, ViewChange):
+                self._view = event.view
+                report(view=[peer.name for peer in event.view.peers])
+            elif isinstance(event, Batch) and event.payloads[-1] == DONE and self._view:
+                report(done=self._view.name(event.sender))
+
+    def _send(self) -> None:
+        """Send at an even pace, so that there is a while in which something can happen."""
+        settings, sent = self._arguments, 0
+        run = max(1, round(settings.messages * RUN_SECONDS / settings.seconds))
+        began = reported = time.monotonic()
+        while sent < settings.messages:
+            count = min(run, settings.messages - sent)
+            self._group.send_many(payloads(settings.name, sent, count, settings.size))
+            sent += count
+            now = time.monotonic()
+            if now - reported >= REPORT_SECONDS:
+                reported = now
+                report(sent=sent)
+            time.sleep(max(0.0, began + sent * settings.seconds / settings.messages - now))
+        self._group.send(DONE)
+        report(sent=sent, finished=True)
+
+    def _leave(self, taker: threading.Thread) -> None:
+        # Whoever told us to has made sure that all has come that was sent.
+        self._trace.vouch()
+        lost = self._group.stats()["counters"]
+        assert isinstance(lost, dict)
+        if self._recorder is not None:
+            self._recorder.stop()
+        else:
+            self._group.leave()
+        taker.join()
+        recorded = 0 if self._recorder is None else self._recorder.messages
+        report(left=True, lost=lost.get("dropped_on_purpose", 0), recorded=recorded)
+
+
+def payloads(name: str, first: int, count: int, size: int) -> list[bytes]:
+    """Messages that say who sent them and the how-manieth they are."""
+    return [f"{name} {number}".encode().ljust(size) for number in range(first, first + count)]
+
+
+def report(**what: object) -> None:
+    """Say something to whoever started this process; nobody there is no reason to complain."""
+    try:
+        sys.stdout.write(json.dumps(what) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(1)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(prog="ringcast.demo.member")
+    parser.add_argument("group")
+    parser.add_argument("name")
+    parser.add_argument("--trace", required=True)
+    parser.add_argument("--journal")
+    parser.add_argument("--seeds", nargs="*", default=[])
+    parser.add_argument("--loss", type=float, default=0.0)
+    parser.add_argument("--messages", type=int, default=0)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

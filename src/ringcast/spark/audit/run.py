@@ -1,0 +1,130 @@
+"""The audit as one call: from a trace to a verdict, with violations, their rows, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from ringcast.errors import ConfigError
+from ringcast.spark.audit import tables
+from ringcast.spark.audit.evidence import SHOWN, evidence
+from ringcast.spark.audit.figures import FIGURES, Measures, measure
+from ringcast.spark.audit.find import Finder, Rules
+from ringcast.trace.schema import COLUMNS
+from ringcast.trace.violations import GUARANTEES, Violation
+
+CLEAN, BROKEN = "clean", "broken"
+
+VIOLATIONS = {
+    "guarantee": pa.string(),
+    **tables.longs("member", "view", "view_by", "sender", "peer", "first", "last"),
+    "what": pa.string(),
+    "rows": pa.list_(pa.struct(list(SHOWN.items()))),
+}
+
+
+def audit(
+    trace: DataFrame,
+    *,
+    capacity: int | None = None,
+    skips: bool = True,
+    skew_us: int = 0,
+    limit: int = 1_000,
+) -> Report:
+    """Check the guarantees over the traces of all members, and measure the run.
+
+    `capacity` bounds the windows, if given. `skips` says whether the stack may give messages up:
+    whether it has the layer for large ones. `skew_us` is how far the members' clocks may be apart
+    where they run on several machines; only early purges depend on it. At most `limit` violations
+    come with their rows. Raises ConfigError when `trace` is no trace.
+    """
+    missing = [name for name, _ in COLUMNS if name not in trace.columns]
+    if missing:
+        raise ConfigError(f"This is no trace of Ringcast: it has no column '{missing[0]}'.")
+    finder = Finder(trace, Rules(capacity, skips, skew_us))
+    return Report(finder, finder.find(), limit)
+
+
+class Report:
+    """What an audit found."""
+
+    def __init__(self, finder: Finder, found: Sequence[Violation], limit: int) -> None:
+        self._trace, self._rules = finder.trace, finder.rules
+        self._limit = limit
+        self.found = list(found)
+        """The violations as plain data, at most twenty alike of a member, view and sender."""
+        self.counts = {name: finder.counts[name] for name in GUARANTEES if finder.counts[name]}
+        """How often each guarantee was broken; empty is good."""
+        self.installs, self.closings = finder.installs, finder.closings
+        """Which member installed which view, and where it closed."""
+
+    @property
+    def verdict(self) -> str:
+        """`clean` or `broken`."""
+        return BROKEN if self.found else CLEAN
+
+    @property
+    def names(self) -> dict[int, str]:
+        """What people call the members, by their addresses as they stand in the trace."""
+        pairs = [zip(row.members or (), row.names or (), strict=False) for row in self.installs]
+        return dict(pair for row in pairs for pair in row)
+
+    @cached_property
+    def shown(self) -> list[tuple[Violation, list[dict[str, Any]]]]:
+        """The violations, at most `limit`, each with the rows that show it."""
+        told = self.found[: self._limit]
+        rows = evidence(self._trace, told) if told else {}
+        return [(violation, rows.get(number, [])) for number, violation in enumerate(told)]
+
+    @cached_property
+    def violations(self) -> DataFrame:
+        """The same as a local table."""
+        data = (
+            (
+                *(v.guarantee, v.member, v.view, v.view_by, v.sender, v.peer, v.first, v.last),
+                *(v.what, rows),
+            )
+            for v, rows in self.shown
+        )
+        return tables.local(self._trace.sparkSession, VIOLATIONS, data)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """The figures as plain data. Computed when first asked for: it takes a few more scans."""
+        return measure(self._trace, self.installs)
+
+    @cached_property
+    def figures(self) -> DataFrame:
+        """The figures as a local table: figure, member, peer, at, value."""
+        return tables.local(self._trace.sparkSession, FIGURES, self.measures.figures)
+
+    def html(self) -> str:
+        """The whole report as a page in one piece, with plots."""
+        from ringcast.spark.report.audit_page import audit_page
+        from ringcast.spark.report.lookup import Findings
+
+        capacity = self._rules.capacity
+        findings = Findings(
+            self.counts, self.shown, self.measures, self.installs, self.closings, capacity
+        )
+        return audit_page(findings)
+
+    def write_html(self, path: str | Path) -> Path:
+        """Write the page to a file; raises ConfigError when that can't be."""
+        place = Path(path)
+        try:
+            place.write_text(self.html(), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"No report can be written to {place}: {error.strerror}.") from error
+        return place
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return "clean: no guarantee was broken"
+        told = ", ".join(f"{name} ({count})" for name, count in self.counts.items())
+        return f"broken: {told}"

@@ -1,0 +1,104 @@
+"""Small tables between Spark and Python: the lines of groups here, the suspects there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from ringcast.spark.audit.groups import GROUP, VIEW
+from ringcast.trace.summary import Group, Range, Source, ViewKey
+
+
+class GroupLine(NamedTuple):
+    """A row of the table of groups."""
+
+    group: Group
+    sending: bool
+    reach: Range
+    tile: bool
+    digest: int | None
+    skipped: Range | None
+
+
+class Suspect(NamedTuple):
+    """A group of deliveries that needs a second look, with what that needs to know."""
+
+    group: Group
+    own: Range | None
+    """What the sender sent in this view."""
+    ranges: list[tuple[ViewKey, Range]]
+    """What it sent in all views."""
+    complete: bool
+    """Whether the sender's rows of the view are all there."""
+
+
+def rows(table: DataFrame) -> list[dict[str, Any]]:
+    """A small table as plain data."""
+    return table.toArrow().to_pylist()
+
+
+def group_of(row: dict[str, Any]) -> Group:
+    """The group that a row is about."""
+    return row["member"], (row["view"], row["view_by"]), row["sender"]
+
+
+def group_line(row: dict[str, Any]) -> GroupLine:
+    """A row of `groups`, unpacked."""
+    first = row["skipped_first"]
+    return GroupLine(
+        group_of(row),
+        row["sending"],
+        Range(row["first"], row["last"]),
+        row["tile"],
+        row["digest"],
+        None if first is None else Range(first, row["skipped_last"]),
+    )
+
+
+def local(
+    spark: SparkSession, columns: dict[str, pa.DataType], data: Iterable[tuple[object, ...]]
+) -> DataFrame:
+    """A small table of plain data. It goes as Arrow: lists of tuples would start Python workers."""
+    schema = pa.schema(list(columns.items()))
+    lists = list(zip(*data, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(v, kind) for v, kind in zip(lists, columns.values(), strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def group_table(spark: SparkSession, groups: Iterable[Group]) -> DataFrame:
+    """A table of groups, to pick their rows."""
+    return local(spark, longs(*GROUP), ((m, *view, sender) for m, view, sender in groups))
+
+
+def suspect_table(spark: SparkSession, suspects: Iterable[Suspect]) -> DataFrame:
+    """A table of suspects, as the walk wants it."""
+    reach = longs("first", "last")
+    sent = pa.struct([("in", pa.struct(longs(*VIEW).items())), *reach.items()])
+    columns = {
+        **longs(*GROUP),
+        "own": pa.struct(reach.items()),
+        "ranges": pa.list_(sent),
+        "complete": pa.bool_(),
+    }
+    return local(spark, columns, (_flat(suspect) for suspect in suspects))
+
+
+def begin_table(spark: SparkSession, begins: Iterable[tuple[Source, int]]) -> DataFrame:
+    """A table of the first messages of senders in views."""
+    flat = ((*view, sender, begin) for (view, sender), begin in begins)
+    return local(spark, longs(*VIEW, "sender", "begin"), flat)
+
+
+def longs(*names: str) -> dict[str, pa.DataType]:
+    """Columns of whole numbers."""
+    return dict.fromkeys(names, pa.int64())
+
+
+def _flat(suspect: Suspect) -> tuple[object, ...]:
+    member, view, sender = suspect.group
+    own = suspect.own._asdict() if suspect.own else None
+    ranges = [{"in": dict(zip(VIEW, v, strict=True)), **r._asdict()} for v, r in suspect.ranges]
+    return member, *view, sender, own, ranges, suspect.complete

@@ -1,0 +1,1 @@
+"""Pages with plots, in one file each, that open without a network."""

@@ -1,0 +1,198 @@
+"""`format("ringcast")`: a journal as a DataFrame, in a batch or as a stream.
+
+The work is planned from manifests on the driver: which segment gives which seqnos of which sender,
+so that the union of all recorders has each message once and no shuffle is needed. A task reads its
+slices and yields Arrow batches. Nothing is shared between the two but what a partition carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ringcast.errors import ConfigError
+from ringcast.journal.errors import DataLost
+from ringcast.journal.layout import journal_at
+from ringcast.journal.plan import Slice, assign
+from ringcast.journal.reader import Journal
+from ringcast.journal.spans import Spans
+from ringcast.journal.stream import JournalStream, Offset
+from ringcast.spark.options import SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = StructType(
+    [
+        StructField("group", StringType()),
+        StructField("view", LongType()),
+        StructField("sender", LongType()),
+        StructField("seqno", LongType()),
+        StructField("sent_at", TimestampType()),
+        StructField("delivered_at", TimestampType()),
+        StructField("payload", BinaryType()),
+        StructField("recorder", LongType()),
+        StructField("view_by", LongType()),
+    ]
+)
+"""The columns of a journal, as Spark has them; its Parquet files have the same."""
+
+
+class RingcastDataSource(DataSource):
+    """What `spark.dataSource.register` takes. Raises ConfigError, with what to do instead."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "ringcast"
+
+    def schema(self) -> StructType:
+        """The columns; asked for by `load()`, so a wrong path or option is told there."""
+        journal_at(SourceOptions.of(self.options).path)
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> JournalReader:
+        """The reader of a batch."""
+        return JournalReader(SourceOptions.of(self.options), _columns(schema))
+
+    def streamReader(self, schema: StructType) -> JournalStreamReader:
+        """The reader of a stream."""
+        return JournalStreamReader(SourceOptions.of(self.options), _columns(schema))
+
+
+class Part(NamedTuple):
+    """What a task takes of one segment: of these senders these seqnos, or all with None."""
+
+    segment: str
+    senders: Mapping[int, Spans] | None
+
+
+class JournalPartition(InputPartition):
+    """The work of one task."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        super().__init__(None)
+        self.parts = tuple(parts)
+
+
+class JournalReader(DataSourceReader):
+    """All that is sealed when the query is planned, each message once; a partition a segment."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The work, by segment."""
+        journal = Journal(self._options.path)
+        slices, _ = assign(journal.segments, journal.cover)
+        return _partitions(slices, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, on an executor."""
+        return _read(partition, self._options, self._columns)
+
+
+class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Segments as they are sealed, from the offset on, each message once, fair to all senders."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+
+    def initialOffset(self) -> Offset:
+        """Before everything that the journal still has."""
+        return self._stream.initial()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What the option maxRowsPerBatch says."""
+        rows = self._options.max_rows
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """Where the batch ends that begins here."""
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return self._stream.latest(start, rows)
+
+    def reportLatestOffset(self) -> Offset:
+        """All there is, for the query's progress."""
+        return self._stream.newest()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read what there is now, and no more."""
+        self._stream.freeze()
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The work between two offsets."""
+        return _partitions(self._stream.plan(start, end), self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, on an executor."""
+        return _read(partition, self._options, self._columns)
+
+    @cached_property
+    def _stream(self) -> JournalStream:
+        """Made on the driver when it is first asked, and never sent to an executor."""
+        from ringcast.journal.rows import seqnos
+
+        path = self._options.path
+        fail = self._options.fail_on_loss
+        return JournalStream(Journal(path), partial(seqnos, path), fail_on_loss=fail)
+
+
+def _columns(schema: StructType) -> list[str]:
+    """The columns that were asked for; a schema of the user's own may leave some out."""
+    known = {field.name: field.dataType for field in SCHEMA.fields}
+    for field in schema.fields:
+        if known.get(field.name) != field.dataType:
+            raise ConfigError(
+                f"a journal has no column {field.name} of type {field.dataType.simpleString()}: "
+                f"it has {SCHEMA.simpleString()}"
+            )
+    return schema.fieldNames()
+
+
+def _partitions(slices: Sequence[Slice], options: SourceOptions) -> list[InputPartition]:
+    """One a slice, or as many as the options allow with their neighbours together."""
+    parts = [Part(s.segment.name, None if s.whole else s.senders) for s in slices]
+    number = min(len(parts), options.max_partitions)
+    bounds = [len(parts) * i // number for i in range(number + 1)] if number else []
+    return [JournalPartition(parts[a:b]) for a, b in pairwise(bounds)]
+
+
+def _read(
+    partition: InputPartition, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    from ringcast.journal.rows import read_rows
+
+    # With nothing to read Spark makes up a partition of its own.
+    parts = partition.parts if isinstance(partition, JournalPartition) else ()
+    for part in parts:
+        try:
+            yield from read_rows(options.path, part.segment, part.senders, columns)
+        except DataLost:
+            if options.fail_on_loss:
+                raise

@@ -1,0 +1,77 @@
+"""Opens the traces of a run, and says in one sentence why it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from ringcast.errors import ConfigError
+from ringcast.spark.schema import TRACE
+
+FOOTERS_MAX = 1_000
+"""How many files are looked into before Spark reads them."""
+
+
+def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
+    """The rows of all members' traces in a directory, or in anything else that Spark can name.
+
+    Raises ConfigError when there is no such place, nothing in it, or something else than a trace.
+    """
+    place = str(path)
+    if "://" in place:
+        return _read_elsewhere(spark, place)
+    files = _files(Path(place))
+    for file in files[:FOOTERS_MAX]:
+        if problem := _problem(file):
+            raise ConfigError(f"{file} is no trace of Ringcast: {problem}.")
+    return spark.read.schema(TRACE).parquet(place)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise ConfigError(f"There is no directory {path}: name the one that the members traced to.")
+    found = sorted(_visible(path)) if path.is_dir() else [path]
+    if not found:
+        raise ConfigError(f"There is no trace in {path}: its members wrote nothing, or elsewhere.")
+    return found
+
+
+def _visible(path: Path) -> Iterator[Path]:
+    """The files that Spark would read: those whose names don't begin with a dot or an underline."""
+    for file in path.iterdir():
+        if not file.name.startswith((".", "_")) and file.is_file():
+            yield file
+
+
+def _problem(file: Path) -> str | None:
+    """Why a file is no trace, or None."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from ringcast.trace.table import SCHEMA
+
+    try:
+        found = pq.read_schema(file)
+    except (pa.ArrowException, OSError):
+        return "it is no Parquet file"
+    for field in SCHEMA:
+        if field.name not in found.names:
+            return f"it has no column '{field.name}'"
+        if found.field(field.name).type != field.type:
+            return f"its column '{field.name}' is of another type"
+    return None
+
+
+def _read_elsewhere(spark: SparkSession, place: str) -> DataFrame:
+    """Read from a store that only Spark knows; what it infers tells whether it is a trace."""
+    try:
+        found = spark.read.parquet(place)
+    except AnalysisException as error:
+        raise ConfigError(f"There is no trace at {place}: Spark finds nothing there.") from error
+    for field in TRACE:
+        if field.name not in found.columns:
+            raise ConfigError(f"{place} is no trace of Ringcast: it has no column '{field.name}'.")
+    return spark.read.schema(TRACE).parquet(place)

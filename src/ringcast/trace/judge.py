@@ -1,0 +1,115 @@
+"""Judges what members owe each other: beginnings, ends and contents of what they delivered.
+
+How a member's part in a view ends decides what it owes:
+
+- It went on to another view: all that those sent who went along, and of the other senders as
+  much as anybody who went along delivered.
+- It closed: all that those sent who did not crash.
+- It crashed, which is to say that its trace just ends: nothing, since the last rows of a member
+  that crashed may be lost as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ringcast.trace.schema import signed
+from ringcast.trace.summary import Range, Summary, ViewKey
+from ringcast.trace.violations import Violation
+
+
+def judge(summary: Summary) -> Iterator[Violation]:
+    """Yield how the guarantees between members were broken."""
+    yield from _views(summary)
+    yield from _heads(summary)
+    yield from _tails(summary)
+    yield from _contents(summary)
+    yield from _purges(summary)
+
+
+def _views(summary: Summary) -> Iterator[Violation]:
+    """Members that installed a view which they are not in, or which others know otherwise."""
+    installed = defaultdict[ViewKey, list[int]](list)
+    for member, view in summary.stands:
+        installed[view].append(member)
+    for view, members in installed.items():
+        # The coordinator's own word counts, or else that of the member with the lowest address.
+        witness = view[1] if view[1] in members else min(members, key=signed)
+        expected = summary.stands[witness, view].members
+        for member in members:
+            known = summary.stands[member, view].members
+            if member not in known:
+                yield Violation("outsider", member, *view)
+            if known != expected:
+                yield Violation("membership", member, *view)
+
+
+def _heads(summary: Summary) -> Iterator[Violation]:
+    for (member, view, sender), reach in summary.delivered.items():
+        begin = summary.begins[view, sender]
+        if reach.first > begin:
+            yield Violation("head", member, *view, sender, None, begin, reach.first - 1)
+
+
+def _tails(summary: Summary) -> Iterator[Violation]:
+    """What members owed at the end of a view, and did not deliver."""
+    for (member, view), stand in summary.stands.items():
+        for sender in summary.senders.get(view, ()):
+            if sender not in stand.members or stand.crashed:
+                continue
+            reached = summary.reached(member, view, sender)
+            cause, due = _due(summary, member, view, sender)
+            if reached is not None and due is not None and reached < due:
+                yield Violation(cause, member, *view, sender, None, reached + 1, due)
+
+
+def _due(summary: Summary, member: int, view: ViewKey, sender: int) -> tuple[str, int | None]:
+    """Up to which message a member that did not crash owes this sender's messages of a view."""
+    ours, theirs = summary.stands[member, view], summary.stands.get((sender, view))
+    sent = summary.sent.get((view, sender))
+    if ours.next is None:
+        owed = sent is not None and summary.is_complete(view, sender)
+        return "tail", sent.last if sent is not None and owed else None
+    if sent is not None and theirs is not None and theirs.next == ours.next:
+        return "tail", sent.last
+    return "survivors", summary.farthest.get((view, ours.next, sender))
+
+
+def _contents(summary: Summary) -> Iterator[Violation]:
+    """Members that delivered the same messages as others, but not with the same payloads."""
+    alike = defaultdict[tuple[ViewKey, int, Range], list[tuple[int, int]]](list)
+    for (member, view, sender), digest in summary.digests.items():
+        reach = summary.delivered[member, view, sender]
+        alike[view, sender, reach].append((member, digest))
+    for (view, sender, reach), digests in alike.items():
+        expected = None
+        if summary.sent.get((view, sender)) == reach:
+            expected = summary.sent_digests.get((view, sender))
+        if expected is None:
+            expected = _most_common(digest for _, digest in digests)
+        for member, digest in digests:
+            if digest != expected:
+                yield Violation("contents", member, *view, sender, None, *reach)
+
+
+def _most_common(digests: Iterator[int]) -> int:
+    """What most say, else the smallest: some answer, and always the same."""
+    votes = Counter(digests)
+    return min(votes, key=lambda digest: (-votes[digest], digest))
+
+
+def _purges(summary: Summary) -> Iterator[Violation]:
+    """Messages that a sender forgot, and that a member which saw the end of the view lacks."""
+    for (view, sender), top in summary.purged.items():
+        begin = summary.begins.get((view, sender))
+        if begin is None or top < begin or (sender, view) not in summary.stands:
+            continue
+        for member in summary.stands[sender, view].members:
+            stand = summary.stands.get((member, view))
+            if stand is None or stand.crashed or sender not in stand.members:
+                continue
+            reached = summary.reached(member, view, sender)
+            if reached is not None and reached < top:
+                cause = "purged-undelivered"
+                yield Violation(cause, sender, *view, sender, member, reached + 1, top)

@@ -1,0 +1,68 @@
+"""One Spark session for all tests below, and a real cluster for those that ask for one."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import ringcast
+import ringcast.spark as rs
+from ringcast.spark.java import java_home
+from ringcast.spark.session import QUICK_START
+
+SOURCE = str(Path(ringcast.__file__).parents[1])
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    # Python workers import what the tests import, also where the package is not installed.
+    os.environ["PYTHONPATH"] = SOURCE
+    conf: dict[str, Any] = {"spark.sql.shuffle.partitions": 2}
+    session = rs.session(**conf)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a standalone master with two workers, from the installed package alone."""
+    place = str(tmp_path_factory.mktemp("cluster"))
+    options = ["--host", "127.0.0.1", "--webui-port", "0"]
+    with ExitStack() as stack:
+        started = daemon("master.Master", [*options, "--port", "0"], "Starting Spark master at ")
+        address = stack.enter_context(started).split()[0]
+        for _ in range(2):
+            worker = [*options, "--cores", "1", "--memory", "1g", "--work-dir", place, address]
+            stack.enter_context(daemon("worker.Worker", worker, "Successfully registered with"))
+        yield address
+
+
+@contextmanager
+def daemon(name: str, arguments: list[str], ready: str) -> Iterator[str]:
+    """A daemon of Spark; gives what it logs behind the words that say that it is ready."""
+    script = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    command = [script, f"org.apache.spark.deploy.{name}", *arguments]
+    env = {
+        "JAVA_HOME": str(java_home()),
+        "PYTHONPATH": SOURCE,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+    }
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stderr=pipe, env=os.environ | env, text=True) as running:
+        log = running.stderr
+        assert log is not None
+        try:
+            found = next(line.split(ready)[1] for line in log if ready in line)
+            # Somebody has to read on, or the daemon stops when the pipe is full.
+            threading.Thread(target=log.read, daemon=True).start()
+            yield found
+        finally:
+            running.kill()

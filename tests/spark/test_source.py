@@ -1,0 +1,389 @@
+"""The journal through Spark: batch and stream give each message once, and errors are sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ringcast.errors import ConfigError
+from ringcast.journal import Journal, JournalWriter
+from ringcast.journal.layout import Layout, stem_of
+from ringcast.journal.retention import remove
+from ringcast.spark.options import SourceOptions
+from ringcast.spark.source import SCHEMA, RingcastDataSource
+from tests.unit.journal.support import FaultyFiles, Row, append, expected
+
+# A busy machine may need minutes for what takes seconds; only a query that hangs should fail.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+WAIT = 250
+PAUSE = 0.1
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    import os
+
+    import ringcast
+    from ringcast.spark import session
+
+    os.environ["PYTHONPATH"] = str(Path(ringcast.__file__).parents[1])
+    return session()
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession) -> SparkSession:
+    """The session, which knows the format."""
+    spark.dataSource.register(RingcastDataSource)
+    return spark
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Where a test's journal is."""
+    return tmp_path / "journal"
+
+
+def rows(frame: DataFrame) -> list[Row]:
+    """Group, sender, seqno and payload of all rows, sorted."""
+    taken = frame.select("group", "sender", "seqno", "payload").collect()
+    return sorted((row[0], row[1], row[2], bytes(row[3])) for row in taken)
+
+
+def fill(writer: JournalWriter, sender: int, first: int, last: int, size: int = 10) -> None:
+    """Messages of one sender, in segments of this size."""
+    for start in range(first, last + 1, size):
+        append(writer, sender, start, min(start + size - 1, last))
+        writer.seal()
+
+
+class TestBatch:
+    def test_it_is_what_was_written(self, source: SparkSession, journal: Path) -> None:
+        with JournalWriter(journal, "prices", 2**64 - 1) as writer:
+            writer.append(4, 9, 2**63, 5, [b"\0x", b""], sent_at=1_000_001, delivered_at=2_000_003)
+            writer.seal()
+            append(writer, 8, 1, 3)
+        frame = source.read.format("ringcast").load(str(journal))
+        assert frame.schema == SCHEMA
+        assert frame.rdd.getNumPartitions() == 2
+        row = frame.where("seqno = 5").selectExpr("*", "unix_micros(sent_at) AS sent").first()
+        assert row is not None
+        assert (row.group, row.view, row.view_by) == ("prices", 4, 9)
+        assert (row.sender, row.recorder) == (-(2**63), -1)
+        assert (row.sent, bytes(row.payload)) == (1_000_001, b"\0x")
+        native = source.read.parquet(str(journal))
+        assert native.schema == SCHEMA
+        assert sorted(frame.collect()) == sorted(native.collect())
+
+    def test_two_recorders_are_one(self, source: SparkSession, journal: Path) -> None:
+        with (
+            JournalWriter(journal, "prices", 1) as one,
+            JournalWriter(journal, "prices", 2) as other,
+        ):
+            fill(one, 7, 1, 30)
+            fill(other, 7, 21, 50)
+            fill(other, 8, 5, 5)
+        frame = source.read.format("ringcast").load(str(journal))
+        assert rows(frame) == expected(7, 1, 50) + expected(8, 5, 5)
+        assert source.read.parquet(str(journal)).count() == 61
+
+    def test_a_schema_of_ones_own_chooses_columns(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 3)
+        reader = source.read.format("ringcast")
+        frame = reader.schema("seqno long, sender long").load(str(journal))
+        assert sorted(map(tuple, frame.collect())) == [(1, 7), (2, 7), (3, 7)]
+        with pytest.raises(PySparkException, match="a journal has no column price of type double"):
+            reader.schema("price double").load(str(journal)).count()
+
+    def test_many_segments_share_partitions(self, source: SparkSession, journal: Path) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 7, size=1)
+        frame = source.read.format("ringcast").option("maxPartitions", 3).load(str(journal))
+        assert frame.rdd.getNumPartitions() == 3
+        assert rows(frame) == expected(7, 1, 7)
+
+    def test_a_journal_without_messages_has_no_rows(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        JournalWriter(journal, "prices", 1).close()
+        assert source.read.format("ringcast").load(str(journal)).count() == 0
+
+    def test_mistakes_are_told_in_a_sentence(self, source: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "foreign").mkdir()
+        pq.write_table(pa.table({"x": [1]}), tmp_path / "foreign" / "x.parquet")
+        reader = source.read.format("ringcast")
+        mistakes: dict[str, Callable[[], DataFrame]] = {
+            "no such directory: ": lambda: reader.load(str(tmp_path / "missing")),
+            "empty is empty: start `ringcast record": lambda: reader.load(str(tmp_path / "empty")),
+            r"Parquet files that no recorder wrote \(x.parquet\)": lambda: reader.load(
+                str(tmp_path / "foreign")
+            ),
+            "the option path is missing": reader.load,
+        }
+        for sentence, mistake in mistakes.items():
+            with pytest.raises(PySparkException, match=f"ConfigError: .*{sentence}"):
+                mistake()
+        with pytest.raises(PySparkException, match="unknown option maxrows: the source has path, "):
+            source.read.format("ringcast").option("maxRows", 3).load(str(tmp_path))
+
+
+class TestOptions:
+    def test_names_may_have_any_case(self) -> None:
+        given = {
+            "PATH": "/a",
+            "maxrowsperbatch": "3",
+            "maxPartitions": "2",
+            "FailOnDataLoss": "FALSE",
+        }
+        options = SourceOptions(path=Path("/a"), max_rows=3, max_partitions=2, fail_on_loss=False)
+        assert SourceOptions.of(given) == options
+
+    def test_a_path_is_made_absolute(self) -> None:
+        assert SourceOptions.of({"path": "a/../b"}).path == Path.cwd() / "b"
+        assert SourceOptions.of({"path": "file:///a%20b"}).path == Path("/a b")
+
+    @pytest.mark.parametrize(
+        ("name", "value", "sentence"),
+        [
+            ("path", "hdfs://there/a", "is not on a file system of this machine"),
+            ("maxRowsPerBatch", "0", "maxRowsPerBatch is '0': give a whole number above 0"),
+            ("maxPartitions", "-3", "maxPartitions is '-3'"),
+            ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe': give true or false"),
+        ],
+    )
+    def test_a_wrong_value_is_told(self, name: str, value: str, sentence: str) -> None:
+        with pytest.raises(ConfigError, match=sentence):
+            SourceOptions.of({"path": "/a", name: value})
+
+
+class Table:
+    """A query from a journal to a Parquet table, which it can be stopped and started again for."""
+
+    def __init__(self, spark: SparkSession, journal: Path, **options: object) -> None:
+        self._spark = spark
+        self._journal = journal
+        self._options = {name: str(value) for name, value in options.items()}
+
+    def start(self, **trigger: bool) -> StreamingQuery:
+        stream = self._spark.readStream.format("ringcast").options(**self._options)
+        frame = stream.load(str(self._journal))
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", self._at("check"))
+        return (
+            writer.trigger(**trigger).start(self._at("table"))
+            if trigger
+            else writer.start(self._at("table"))
+        )
+
+    def run(self) -> list[int]:
+        """Everything there is now; returns the sizes of the batches."""
+        query = self.start(availableNow=True)
+        assert query.awaitTermination(WAIT)
+        return [progress.numInputRows for progress in query.recentProgress]
+
+    def rows(self) -> list[Row]:
+        return rows(self._spark.read.parquet(self._at("table")))
+
+    def _at(self, name: str) -> str:
+        return str(self._journal.with_name(name))
+
+
+class TestStream:
+    def test_available_now_restarts_where_it_was(self, source: SparkSession, journal: Path) -> None:
+        table = Table(source, journal, maxRowsPerBatch=20)
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 45)
+            assert table.run() == [20, 20, 5]
+            assert table.rows() == expected(7, 1, 45)
+            fill(writer, 7, 46, 50)
+            fill(writer, 8, 3, 5)  # A new sender, that began before it was recorded.
+            assert table.run() == [8]
+            assert sum(table.run()) == 0
+        assert table.rows() == expected(7, 1, 50) + expected(8, 3, 5)
+
+    def test_a_huge_backlog_does_not_starve_the_others(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 5000, size=1000)
+            fill(writer, 8, 1, 40)
+            fill(writer, 9, 1, 60)
+        batches: list[Counter[int]] = []
+
+        def keep(batch: DataFrame, _: int) -> None:
+            batches.append(Counter(sender for _, sender, _, _ in rows(batch)))
+
+        stream = source.readStream.format("ringcast").option("maxRowsPerBatch", 1800)
+        sink = stream.load(str(journal)).writeStream.foreachBatch(keep)
+        query = sink.trigger(availableNow=True).start()
+        assert query.awaitTermination(WAIT)
+        assert batches == [{7: 1700, 8: 40, 9: 60}, {7: 1800}, {7: 1500}]
+
+    def test_a_batch_that_failed_is_read_again_the_same(
+        self, source: SparkSession, journal: Path, tmp_path: Path
+    ) -> None:
+        seen: list[tuple[int, list[Row]]] = []
+
+        def spoil(batch: DataFrame, number: int) -> None:
+            seen.append((number, rows(batch)))
+            if len(seen) == 2:
+                raise RuntimeError("the table is not there")
+
+        def start() -> StreamingQuery:
+            stream = source.readStream.format("ringcast").option("maxRowsPerBatch", 10)
+            writer = stream.load(str(journal)).writeStream.foreachBatch(spoil)
+            writer = writer.option("checkpointLocation", str(tmp_path / "check"))
+            return writer.trigger(availableNow=True).start()
+
+        with JournalWriter(journal, "prices", 1) as one:
+            fill(one, 7, 1, 25, size=7)
+            with pytest.raises(PySparkException, match="the table is not there"):
+                start().awaitTermination(WAIT)
+            with JournalWriter(journal, "prices", 2) as other:
+                fill(other, 7, 1, 30)
+            assert start().awaitTermination(WAIT)
+        assert [number for number, _ in seen] == [0, 1, 1, 2]
+        assert seen[1] == seen[2]
+        assert seen[0][1] + seen[2][1] + seen[3][1] == expected(7, 1, 30)
+
+    def test_killed_and_stopped_and_restarted_in_live_traffic(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        options = {"maxRowsPerBatch": 3000, "maxPartitions": 2}
+        with Traffic(journal) as traffic:
+            kill_a_query(journal, options)
+            table = Table(source, journal, **options)
+            query = table.start()
+            wait_for(query, 2)
+            query.stop()
+            traffic.stop()
+            query = table.start()
+            query.processAllAvailable()
+            query.stop()
+        written = traffic.rows()
+        assert len({row[1] for row in written}) > 2
+        assert table.rows() == written
+
+    def test_what_retention_took_is_an_error_unless_asked_for(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 10)
+            strict, lax = Table(source, journal), Table(source, journal, failOnDataLoss="false")
+            strict.run()
+            fill(writer, 7, 11, 30)
+            gone = list(Journal(journal).segments[:2])
+            remove(FaultyFiles(), Layout(journal), stem_of("prices", 1), gone)
+            with pytest.raises(PySparkException, match=r"retention removed .*11-20 of sender 7"):
+                strict.run()
+            lax.run()
+        assert lax.rows() == expected(7, 1, 10) + expected(7, 21, 30)
+
+    def test_it_begins_at_a_journal_without_messages(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            table = Table(source, journal)
+            query = table.start()
+            fill(writer, 7, 1, 3)
+            query.processAllAvailable()
+            query.stop()
+        assert table.rows() == expected(7, 1, 3)
+
+
+class Traffic:
+    """Two recorders that record on, in a thread, with new senders all the time, until stopped."""
+
+    def __init__(self, journal: Path) -> None:
+        self._writers = [JournalWriter(journal, "prices", name) for name in (1, 2)]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._record)
+        self._sent: Counter[int] = Counter()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        for writer in self._writers:
+            writer.close()
+
+    def rows(self) -> list[Row]:
+        return sorted(r for sender, last in self._sent.items() for r in expected(sender, 1, last))
+
+    def __enter__(self) -> Traffic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _record(self) -> None:
+        """The second recorder seals less often, so it comes late with what is known already."""
+        for step in range(100_000):
+            if self._stop.wait(0.2):
+                return
+            for sender in (7, 8, 100 + step // 10):
+                first = self._sent[sender] + 1
+                self._sent[sender] += 10
+                for writer in self._writers:
+                    append(writer, sender, first, first + 9)
+            self._writers[0].seal()
+            if step % 5 == 4:
+                self._writers[1].seal()
+
+
+def kill_a_query(journal: Path, options: Mapping[str, object]) -> None:
+    """Run a query in a process of its own; kill it and its Java after its first batch."""
+    script = f"""
+        from pathlib import Path
+        from ringcast.spark import session
+        from ringcast.spark.source import RingcastDataSource
+        from tests.spark.test_source import Table
+
+        spark = session()
+        spark.dataSource.register(RingcastDataSource)
+        Table(spark, Path({str(journal)!r}), **{dict(options)!r}).start().awaitTermination()
+    """
+    here = Path(__file__).parents[2]
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": f"{here / 'src'}:{here}"},
+        start_new_session=True,
+    )
+    committed = journal.with_name("table") / "_spark_metadata" / "0"
+    try:
+        for _ in range(int(WAIT / PAUSE)):
+            if committed.exists():
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"the query ended with status {child.wait(PAUSE)}")
+        pytest.fail("the query makes no progress")
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def wait_for(query: StreamingQuery, batches: int) -> None:
+    """Return when a query has made so many batches with something in them."""
+    for _ in range(int(WAIT / PAUSE)):
+        if sum(progress.numInputRows > 0 for progress in query.recentProgress) >= batches:
+            return
+        query.awaitTermination(PAUSE)  # type: ignore[arg-type]  # It takes parts of a second.
+    pytest.fail("the query makes no progress")

@@ -1,0 +1,276 @@
+"""Ways to spoil a good history: each takes its rows and breaks one guarantee, by name."""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ringcast.trace.history import History
+from ringcast.trace.schema import Row
+from ringcast.trace.summary import Group, Stand, Summary
+from tests.unit.trace.histories import digest_of
+
+Spoil = Callable[[list[Row], random.Random], list[Row] | None]
+"""Gives the spoilt rows, or None when the history has no place for this."""
+
+
+class Spoilt(NamedTuple):
+    """A spoilt history and what is wrong with it."""
+
+    guarantee: str
+    rows: list[Row]
+
+
+def spoil(rows: list[Row], rng: random.Random, name: str | None = None) -> Spoilt | None:
+    """Spoil a history in the way of this name, or in any."""
+    name = name or rng.choice(sorted(SPOILS))
+    guarantee, way = SPOILS[name]
+    spoilt = way(list(rows), rng)
+    return None if spoilt is None else Spoilt(guarantee, spoilt)
+
+
+def gap(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A message is never delivered, and the next ones are."""
+    return _edit(rows, rng, lambda r, i: _count_again(r[:i] + r[i + 1 :]))
+
+
+def duplicate(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A message is delivered again, right after itself."""
+    return _edit(rows, rng, lambda r, i: _count_again(r[: i + 1] + r[i:]))
+
+
+def swap(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """Two messages are delivered in the wrong order."""
+    return _edit(rows, rng, lambda r, i: _count_again([*r[:i], r[i + 1], r[i], *r[i + 2 :]]))
+
+
+def lost_row(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A row is missing from the trace, though its message was delivered."""
+    return _edit(rows, rng, lambda r, i: r[:i] + r[i + 1 :])
+
+
+def head(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member begins with a later message than the sender did."""
+    return _edit(rows, rng, lambda r, i: _count_again(r[i:]), vouched=True)
+
+
+def tail(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member that saw the end of the view lacks the last messages."""
+    return _edit(rows, rng, lambda r, i: r[: i + 1], owing=True)
+
+
+def other_view(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A message is delivered in a later or an earlier view than it was sent in."""
+    summary = History(rows).summary
+    for member, view, sender in _groups(rows, rng):
+        places = [v for (m, v) in summary.stands if m == member and v != view]
+        known = [v for v in places if sender in summary.stands[member, v].members]
+        if known and _vouched(summary, (member, view, sender)):
+            number, by = rng.choice(sorted(known))
+            return _edited(rows, (member, view, sender), rng, lambda r, i: [
+                *r[:i], r[i]._replace(view=number, view_by=by), *r[i + 1 :],  # noqa: B023
+            ])  # fmt: skip
+    return None
+
+
+def stranger(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A message is delivered from somebody who is not in the view."""
+    return _edit(rows, rng, lambda r, i: [*r[:i], r[i]._replace(sender=1, pos=0), *r[i:]])
+
+
+def early_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A sender forgets messages before others have delivered them."""
+    purges = [i for i, row in enumerate(rows) if row.kind == "purged"]
+    if not purges:
+        return None
+    chosen = rng.choice(purges)
+    start = min(row.at for row in rows if row.view == rows[chosen].view)
+    rows[chosen] = rows[chosen]._replace(at=start)
+    return rows
+
+
+def wild_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A sender forgets messages that nobody will ever deliver."""
+    stands = History(rows).summary.stands
+    purges = [
+        i
+        for i, row in enumerate(rows)
+        if row.kind == "purged" and not stands[row.member, (row.view, row.view_by)].crashed
+    ]
+    if not purges:
+        return None
+    chosen = rng.choice(purges)
+    rows[chosen] = rows[chosen]._replace(low=(rows[chosen].low or 0) + 10_000)
+    return rows
+
+
+def contents(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member delivers a message with other contents than were sent."""
+    summary = History(rows).summary
+    for member, view, sender in _groups(rows, rng):
+        group = [row for row in rows if _group_of(row) == (member, view, sender)]
+        reach = summary.delivered[member, view, sender]
+        whole = all(row.digest is not None for row in group)
+        if whole and summary.sent.get((view, sender)) == reach:
+            victim = rng.choice(group)
+            return [r._replace(digest=1) if r is victim else r for r in rows]
+    return None
+
+
+def survivors(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """Of those who went on together, one lacks the last messages of a sender that crashed."""
+    return _edit(rows, rng, lambda r, i: r[: i + 1], orphaned=True)
+
+
+def membership(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member installs a view with other members than the rest."""
+    views = [i for i, r in enumerate(rows) if r.kind == "view" and len(r.members or ()) > 2]
+    views = [i for i in views if rows[i].member != rows[i].view_by]
+    if not views:
+        return None
+    chosen = rng.choice(views)
+    rows[chosen] = rows[chosen]._replace(members=(*(rows[chosen].members or ()), 77))
+    return rows
+
+
+def marks(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A window delivers more than it has."""
+    samples = [i for i, row in enumerate(rows) if row.kind == "window"]
+    if not samples:
+        return None
+    chosen = rng.choice(samples)
+    rows[chosen] = rows[chosen]._replace(delivered=(rows[chosen].high or 0) + 1)
+    return rows
+
+
+def own_skip(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member gives up a message that it sent itself."""
+    own = [i for i, r in enumerate(rows) if r.kind == "delivered" and r.member == r.sender]
+    if not own:
+        return None
+    chosen = rng.choice(own)
+    rows[chosen] = rows[chosen]._replace(kind="skipped", digest=None)
+    return rows
+
+
+def lost_sending(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A row is missing from what a sender wrote down."""
+    sendings = defaultdict[tuple[int, int, int], list[Row]](list)
+    for row in rows:
+        if row.kind == "sent":
+            sendings[row.member, row.view, row.view_by].append(row)
+    long = [group for group in sendings.values() if len(group) > 2]
+    victim = rng.choice(rng.choice(long)[1:-1]) if long else None
+    return [row for row in rows if row is not victim] if victim else None
+
+
+SPOILS: dict[str, tuple[str, Spoil]] = {
+    "gap": ("gap", gap),
+    "duplicate": ("duplicate", duplicate),
+    "swap": ("order", swap),
+    "lost row": ("lost-trace-row", lost_row),
+    "lost sending": ("lost-trace-row", lost_sending),
+    "head": ("missing-head", head),
+    "tail": ("missing-tail", tail),
+    "other view": ("wrong-view", other_view),
+    "stranger": ("wrong-view", stranger),
+    "early purge": ("early-purge", early_purge),
+    "wild purge": ("early-purge", wild_purge),
+    "contents": ("disagreement", contents),
+    "survivors": ("disagreement", survivors),
+    "membership": ("disagreement", membership),
+    "marks": ("window-bound", marks),
+    "own skip": ("skipped", own_skip),
+}
+"""Every way by its name, with the guarantee that it breaks."""
+
+
+Edit = Callable[[list[Row], int], list[Row]]
+
+
+def _edit(
+    rows: list[Row],
+    rng: random.Random,
+    edit: Edit,
+    *,
+    owing: bool = False,
+    orphaned: bool = False,
+    vouched: bool = False,
+) -> list[Row] | None:
+    """Edit a random group of deliveries, given message by message and a place inside it."""
+    summary = History(rows).summary
+    for group in _groups(rows, rng):
+        member, view, sender = group
+        ours, theirs = summary.stands[member, view], summary.stands.get((sender, view))
+        if owing and not (theirs and _owes(ours, theirs) and (view, sender) in summary.sent):
+            continue
+        if orphaned and not _orphaned(summary, group):
+            continue
+        if vouched and not _vouched(summary, group):
+            continue
+        return _edited(rows, group, rng, edit)
+    return None
+
+
+def _vouched(summary: Summary, group: Group) -> bool:
+    """Tell whether the sender's own rows cover what was delivered: not if it crashed since."""
+    sent, extent = summary.sent.get(group[1:]), summary.delivered[group]
+    return sent is not None and sent.first <= extent.first and extent.last <= sent.last
+
+
+def _owes(ours: Stand, theirs: Stand) -> bool:
+    if ours.next is None:
+        return ours.closed and not theirs.crashed
+    return ours.next == theirs.next
+
+
+def _orphaned(summary: Summary, group: Group) -> bool:
+    """Tell whether others went on with this member, as far as it in the messages of a lost one."""
+    member, view, sender = group
+    ours = summary.stands[member, view]
+    theirs = summary.stands.get((sender, view))
+    along = [m for (m, v), stand in summary.stands.items() if v == view and stand.next == ours.next]
+    lost = theirs is None or theirs.next != ours.next
+    return ours.next is not None and lost and len(along) > 1
+
+
+def _edited(rows: list[Row], group: Group, rng: random.Random, edit: Edit) -> list[Row]:
+    inside = [row for row in rows if _group_of(row) == group]
+    single = sorted((one for row in inside for one in _singles(row)), key=lambda r: r.pos or 0)
+    place = rng.randint(1, len(single) - 3)
+    outside = [row for row in rows if _group_of(row) != group]
+    return outside + edit(single, place)
+
+
+def _groups(rows: list[Row], rng: random.Random) -> list[Group]:
+    """The groups with enough messages to spoil, in a random order."""
+    summary = History(rows).summary
+    groups = [g for g, extent in summary.delivered.items() if extent.last - extent.first >= 4]
+    rng.shuffle(groups)
+    return groups
+
+
+def _group_of(row: Row) -> Group | None:
+    if row.kind not in ("delivered", "skipped") or row.sender is None:
+        return None
+    return row.member, (row.view, row.view_by), row.sender
+
+
+def _singles(row: Row) -> list[Row]:
+    """A run, cut into its messages."""
+    first, pos, sender = row.seqno or 0, row.pos or 0, row.sender or 0
+    return [
+        row._replace(
+            seqno=first + index,
+            count=1,
+            pos=pos + index,
+            nbytes=100,
+            digest=None if row.digest is None else digest_of(sender, first + index),
+        )
+        for index in range(row.count)
+    ]
+
+
+def _count_again(rows: list[Row]) -> list[Row]:
+    """What the member itself would have counted."""
+    return [row._replace(pos=index) for index, row in enumerate(rows)]
