@@ -1,7 +1,7 @@
 """Chat without a server: everybody who runs this on one machine is in the room.
 
-    python examples/chat.py ROOM NAME          in several terminals; an empty line leaves
-    python examples/chat.py ROOM NAME --lan    with everybody on the network
+python examples/chat.py ROOM NAME          in several terminals; an empty line leaves
+python examples/chat.py ROOM NAME --lan    with everybody on the network
 """
 
 import asyncio

@@ -202,6 +202,8 @@ class FailurePart(Part):
     def _verify(self) -> None:
         now = self.env.now
         for member, until in list(self._accused.items()):
+            if member not in self._accused:
+                continue  # The view has changed meanwhile, since another one was suspected.
             if until <= now + 1e-9:
                 del self._accused[member]
                 self.suspected.add(member)
