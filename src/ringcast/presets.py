@@ -14,6 +14,7 @@ from ringcast.layers.wire import Wire
 from ringcast.parts.discovery import Discovery
 from ringcast.parts.failure import Failure
 from ringcast.parts.membership.settings import Membership
+from ringcast.parts.slow import Slow
 from ringcast.parts.stability import Stability
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
@@ -69,7 +70,8 @@ def bulk() -> StackSpec:
     told so, and reported to the sender. Survivors of a crash may differ in the crashed sender's
     last messages, since receivers free a message as soon as their application has it.
     """
-    return lan().replace(NakAck4(retain=False)).insert(Large())
+    patience = Slow(policy="skip", bound=2.0)
+    return lan().replace(NakAck4(retain=False)).insert(Large(), patience)
 
 
 PRESETS = {

@@ -120,9 +120,11 @@ class ReceiveWindow:
         "gaps",
         "handed",
         "high",
+        "holed",
         "keep",
         "low",
         "overflows",
+        "skipped_to",
     )
 
     def __init__(self, capacity: int, offset: int = 0, keep: bool = False) -> None:
@@ -137,6 +139,10 @@ class ReceiveWindow:
         self.low = self.delivered = self.handed = self.high = offset
         self.gaps = RangeSet()
         """What is missing between `handed` and `high`. To be read only."""
+        self.skipped_to = offset
+        """Where the furthest skip has led to, which may be past the window."""
+        self.holed = offset
+        """The last message handed up as a hole: of what comes before, some was never here."""
         self.duplicates = 0
         self.overflows = 0
 
@@ -175,6 +181,7 @@ class ReceiveWindow:
         if self._skipped and self._skipped.first <= ready:
             holes = self._skipped.clip(first, ready)
             self._skipped.discard(first, ready)
+            self.holed = holes.last
             runs.extend(Hole(*hole) for hole in holes)
             runs.sort(key=lambda item: item.first)
         return runs
@@ -228,6 +235,7 @@ class ReceiveWindow:
         if up_to > self.high:
             lost.add(self.high + 1, up_to)
             self.high = up_to
+            self.skipped_to = up_to
         for first, last in lost.ranges():
             self.gaps.discard(first, last)
             self._skipped.add(first, last)

@@ -47,6 +47,6 @@ class Probe:
             marks = f"{sent.low}/{sent.delivered}/{sent.high}"
             yield f"its send window of {sent.capacity} stands at {marks}"
         for sender, w in self.multicast.windows.items():
-            if not w.low <= w.delivered <= w.handed <= w.high <= w.end:
+            if not w.low <= w.delivered <= w.handed <= w.high <= max(w.end, w.skipped_to):
                 marks = f"{w.low}/{w.delivered}/{w.handed}/{w.high}"
                 yield f"its window of {w.capacity} for {sender} stands at {marks}"

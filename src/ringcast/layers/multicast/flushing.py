@@ -45,7 +45,7 @@ class Flushing(Patience):
 
     def held(self, departed: Iterable[Address]) -> tuple[Held, ...]:
         windows = ((member, self.windows.get(member)) for member in departed)
-        return tuple(Held(m, w.low, w.handed) for m, w in windows if w is not None)
+        return tuple(Held(m, max(w.low, w.holed), w.handed) for m, w in windows if w is not None)
 
     def aim(self, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
         ends = {ending.origin: ending for ending in endings}
