@@ -20,8 +20,8 @@ from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
 
 
-def lan() -> StackSpec:
-    """UDP multicast and fixed windows.
+def lan(bind: str = "") -> StackSpec:
+    """UDP multicast and fixed windows, at the address `bind`, else on the usual interface.
 
     Promises every message of a view to all of its members, in order, once; and what a survivor of a
     crash has delivered, all survivors deliver.
@@ -34,13 +34,13 @@ def lan() -> StackSpec:
         Discovery(),
         Failure(),
         Membership(),
-        Udp(),
+        Udp(bind=bind),
     )
 
 
 def loopback() -> StackSpec:
     """One machine: starts in well under a second. Promises what `lan` promises."""
-    return lan().replace(Discovery(timeout=0.1, interval=0.02, merge_interval=0.5))
+    return lan(bind="127.0.0.1").replace(Discovery(timeout=0.1, interval=0.02, merge_interval=0.5))
 
 
 def tcp(seeds: Sequence[str] = (), port: int = 0, bind: str = "127.0.0.1") -> StackSpec:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from ringcast import StackSpec, Timeout, presets, sync
+from ringcast import Batch, Event, StackSpec, Timeout, presets, sync
 from ringcast.core.batch import Message
 from ringcast.parts.discovery import Discovery
 from ringcast.parts.failure import Failure
@@ -114,6 +114,17 @@ def take(group: sync.Group, count: int) -> list[Message]:
 def take_bytes(group: sync.Group, count: int) -> list[bytes]:
     """What the next messages say."""
     return [bytes(message.payload) for message in take(group, count)]
+
+
+def take_events(group: sync.Group, count: int) -> list[Event]:
+    """The next events, until so many messages were among them."""
+    taken: list[Event] = []
+    for event in group.events(timeout=SOON):
+        taken.append(event)
+        count -= len(event) if isinstance(event, Batch) else 0
+        if count <= 0:
+            break
+    return taken
 
 
 def come_back(group: sync.Group) -> None:

@@ -14,14 +14,17 @@ from ringcast import Batch, ViewChange, presets, sync
 from ringcast.transports import Memory
 from tests.runtime.support import (
     SOON,
+    await_view,
     come_back,
     group_name,
     members,
     memory,
+    multicast,
     numbered,
     running,
     take,
     take_bytes,
+    take_events,
 )
 
 
@@ -315,6 +318,27 @@ def test_an_error_in_the_application_stops_nothing() -> None:
                 1 / 0  # noqa: B018
         assert take_bytes(b, 1) == [b"good"]
         assert len(a.view) == 2
+
+
+def test_an_event_loop_that_is_blocked_is_not_suspected() -> None:
+    """It attends to its member itself until it is blocked: then the driver's thread steps in."""
+    with members(1, "multicast", capacity=50) as (other,):
+
+        async def run() -> list[bytes]:
+            spec = multicast().replace(capacity=50)
+            async with ringcast.join(other._member.group, spec, timeout=SOON) as group:
+                await group.receive(timeout=SOON)
+                threading.Event().wait(3.0)  # Several times the silence that gets one suspected.
+                return [bytes((await group.receive(timeout=SOON)).payload) for _ in range(500)]
+
+        got: list[bytes] = []
+        with running(lambda: got.extend(asyncio.run(run()))):
+            await_view(other, 2)
+            other.send(b"first")
+            with running(lambda: other.send_many(numbered("x", 500), timeout=SOON)):
+                seen = take_events(other, 501)
+        assert got == numbered("x", 500)
+        assert all(isinstance(event, Batch) for event in seen), "nobody was suspected meanwhile"
 
 
 def test_nothing_is_left_behind_when_a_group_is_left() -> None:

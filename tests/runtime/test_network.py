@@ -81,7 +81,7 @@ def test_garbage_in_datagrams_changes_nothing(kind: str) -> None:
         counters = a.stats()["counters"]
         assert isinstance(counters, dict)
         assert counters["dropped_malformed"] >= 7
-        assert counters["dropped_wrong_version"] >= 5
+        assert counters["dropped_wrong_version"] >= 2, "those that are long enough"
         assert len(a.view) == 2
 
 

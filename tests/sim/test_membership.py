@@ -212,3 +212,12 @@ def test_a_promise_has_an_end() -> None:
     world.run(seconds=5.0)
     assert b"still there" in [message.payload for message in c.delivered]
     assert world.check() == []
+
+
+def test_everybody_leaves_at_once() -> None:
+    world, members = world_of(16, *"abcd")
+    for member in members:
+        member.leave()
+    world.run(seconds=2.0)
+    assert [member.alive for member in members] == [False] * 4
+    assert world.check() == []

@@ -12,10 +12,13 @@ from typing import NoReturn, Protocol, cast
 from ringcast.errors import ConfigError, RingcastError
 
 COMMANDS = {
+    "demo": ("ringcast.cli.demo", "the main job: a real group under faults, audited by Spark"),
     "sim": ("ringcast.cli.sim", "one simulated run, with figures and a check of every guarantee"),
     "swarm": ("ringcast.cli.swarm", "many simulated runs with random stacks, networks and faults"),
     "bench": ("ringcast.cli.bench", "throughput and latency"),
     "node": ("ringcast.cli.node", "one member: sends the lines it reads, prints what comes"),
+    "record": ("ringcast.cli.record", "a member that writes a durable journal"),
+    "audit": ("ringcast.cli.audit", "checks every guarantee over recorded traces, with Spark"),
     "doctor": ("ringcast.cli.doctor", "finds out why a group does not form"),
     "status": ("ringcast.cli.status", "members on this machine: view, windows, who blocks whom"),
     "explain": ("ringcast.cli.explain", "a stack with every value, its unit and its reason"),

@@ -1,4 +1,4 @@
-"""An audit in words and as plain data: verdict, figures, violations with the rows that show them."""
+"""An audit in words and as plain data: verdict, figures, violations with their rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def table(report: Report) -> dict[str, str]:
     """The figures as rows of a table that people read."""
     of = figures(report)
     worst = next(iter(stalls(report)), None)
-    cause = f", most of it {worst.member} for {worst.waited_for}" if worst else ""
+    told = worst is not None and worst.seconds >= 0.05
+    cause = f", most of it {worst.member} for {worst.waited_for}" if worst and told else ""
     latencies = [("median", "p50"), ("99 %", "p99"), ("99.9 %", "p999"), ("longest", "max")]
     rate = of["delivered_messages"] / of["seconds"] if of["seconds"] else 0.0
     return {

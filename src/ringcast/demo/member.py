@@ -1,9 +1,9 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
 Commands, one object a line: {"send": true}, {"leave": true}. Reports: {"joined", "endpoint"},
-{"view": names}, {"sent": so far}, {"finished"}, {"done": name of a sender whose last message came},
-{"left", "lost", "recorded"}. At the end of its input it stops at once: whoever told it what to do is
-gone.
+{"view": names}, {"sent": so far}, {"finished"}, {"done": a sender whose last message came},
+{"left", "lost", "recorded"}, {"failed": why}. At the end of its input it stops at once: whoever
+told it what to do is gone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DONE = b"done"
 RUN_SECONDS = 0.02
 """Messages of so many seconds are sent as one run."""
 REPORT_SECONDS = 0.25
-ROTATE_SECONDS = 2.0
+ROTATE_SECONDS = 1.0
 """How much of its trace a member that is killed may lose."""
 
 

@@ -15,7 +15,7 @@ from ringcast.errors import ConfigError
 
 NAMES = ("ann", "ben", "cleo", "dora", "eli", "finn", "gus", "hana", "ivo", "joy")
 RECORDER, JOINER = "recorder", "newcomer"
-KILL_AT = 0.25
+KILL_AT = 0.3
 """The share of its messages that the victim has sent when it is killed."""
 MARKER = ".ringcast-demo"
 """Marks a directory that a demo made, and that the next one may clear."""
@@ -148,7 +148,7 @@ class _Cast:
         self.played.expelled_after = time.monotonic() - killed_at
         self._say(
             f"The survivors have a view without {victim.name}"
-            f" {self.played.expelled_after:.1f} s later, and agree on what it had sent."
+            f" {self.played.expelled_after:.1f} s later."
         )
 
     def join(self) -> None:

@@ -1,4 +1,4 @@
-"""A member's process as the demo sees it: started, told, heard within a time, and ended by its id."""
+"""A process of the demo: started, told, heard within a time, and ended by its id."""
 
 from __future__ import annotations
 

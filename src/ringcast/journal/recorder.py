@@ -13,6 +13,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from ringcast.core.batch import Batch
@@ -22,7 +24,10 @@ from ringcast.errors import Timeout
 from ringcast.journal.manifest import Segment
 from ringcast.journal.recover import recover, wall_us
 from ringcast.journal.writer import JournalWriter
-from ringcast.sync import Group
+from ringcast.runtime.face import JOIN_TIMEOUT
+from ringcast.spec import StackSpec
+from ringcast.sync import Group, join
+from ringcast.trace.live import LiveTrace
 
 LOOK_INTERVAL = 0.2
 """Seconds after which a recorder that gets nothing looks whether it is to stop."""
@@ -109,6 +114,84 @@ class Recorder:
 
 def prepare(directory: str | Path) -> list[Segment]:
     """Seal what dead recorders have left; [] where there is no journal yet. Raises JournalError."""
+    import_module("ringcast.journal.table")  # Now, and not in the middle of the first messages.
     there = Path(directory)
     is_new = not there.exists() or (there.is_dir() and not any(there.iterdir()))
     return [] if is_new else recover(there)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What `ringcast record` is asked for."""
+
+    group: str
+    directory: str | Path
+    stack: StackSpec | None = None
+    durable: bool = True
+    name: str = "recorder"
+    trace: str | Path | None = None
+    """Where to write a trace as well, if anywhere."""
+    roll_seconds: float = 1.0
+    retention_bytes: int | None = None
+    retention_seconds: float | None = None
+    timeout: float | None = JOIN_TIMEOUT
+
+    @property
+    def mode(self) -> str:
+        """What an ack of this recorder means, in a sentence."""
+        if self.durable:
+            return "durable: a message is acked when it is on disk"
+        return (
+            "not durable: a message is acked when the operating system has it, which survives the"
+            " end of this process but not of the machine"
+        )
+
+
+def record(
+    recording: Recording,
+    on_signals: Callable[[Callable[[], None]], None],
+    say: Callable[[str], None],
+) -> dict[str, object]:
+    """Join, record until whoever `on_signals` was given is called, leave, seal; returns the sums.
+
+    Raises ConfigError, JoinFailed, Timeout; JournalFull and JournalError.
+    """
+    for segment in prepare(recording.directory):
+        say(f"Sealed what a dead recorder has left: {segment.rows:,} messages.")
+    observer = None if recording.trace is None else LiveTrace(recording.trace)
+    group = join(
+        recording.group,
+        recording.stack,
+        name=recording.name,
+        timeout=recording.timeout,
+        observer=observer,
+    )
+    recorder = Recorder(group, _journal(recording, group))
+    on_signals(recorder.stop)
+    say(f'Recording "{recording.group}" to {recording.directory} from {group.endpoint}')
+    say(f"The journal is {recording.mode}.")
+    recorder.run()
+    say(f"Left and sealed: {recorder.messages:,} messages recorded.")
+    return {
+        "group": recording.group,
+        "journal": str(recording.directory),
+        "recorder": str(group.me),
+        "durable": recording.durable,
+        "messages": recorder.messages,
+    }
+
+
+def _journal(recording: Recording, group: Group) -> JournalWriter:
+    try:
+        return JournalWriter(
+            recording.directory,
+            recording.group,
+            group.me,
+            durable=recording.durable,
+            roll_seconds=recording.roll_seconds,
+            retention_bytes=recording.retention_bytes,
+            retention_seconds=recording.retention_seconds,
+        )
+    except BaseException:
+        group.close()
+        raise

@@ -22,15 +22,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from ringcast.core.address import Address
 from ringcast.core.batch import FRAGMENT, Batch
-from ringcast.core.digest import Digest
 from ringcast.core.events import Event, Skipped, ViewChange
 from ringcast.core.ranges import RangeSet
 from ringcast.core.stack import Stack
 from ringcast.core.view import NO_VIEW, View, ViewId
+from ringcast.errors import ConfigError
+from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.runtime.blame import waits_for
 from ringcast.trace.writer import NO_DIGEST, TraceSpec, TraceWriter, digest
 
@@ -76,15 +78,11 @@ class LiveTrace:
 
     def begin(self, stack: Stack) -> None:
         """Start to listen. Raises ConfigError when there can be no trace at this place."""
+        _load_parquet()
         self._stack, self._me = stack, stack.env.me
         writer = TraceWriter(self._path, self._me, self._spec)
         self._pen = _Pen(writer, self._digests)
-        self._loops_back = all(
-            getattr(getattr(part, "spec", None), "loopback", True) for part in stack.parts
-        )
-        self._marks: Callable[[], Digest] | None = next(
-            (part.digest for part in stack.parts if hasattr(part, "digest")), None
-        )
+        self._layer = next(part for part in stack.parts if isinstance(part, ReliableMulticast))
         stack.env.tap = self
         self._thread = threading.Thread(target=self._write, name="ringcast-trace", daemon=True)
         self._thread.start()
@@ -128,7 +126,7 @@ class LiveTrace:
         if self._blocked_since is not None:
             self._unblock(now_us())
         self._note(view, partial(self._pen.sent, run))
-        if not self._loops_back:
+        if not self._layer.spec.loopback:
             self._note(view, partial(self._pen.delivered, run, now_us()))
 
     def requested(self, origin: Address, ranges: RangeSet) -> None:
@@ -165,7 +163,9 @@ class LiveTrace:
         return NO_VIEW if view is None else view.id
 
     def _slowest(self) -> Address | None:
-        """Who is waited for: another member rather than this one, if there is any."""
+        """Who is waited for, others rather than this one; None while a view is being made."""
+        if self._layer.sent.room()[0] > 0:
+            return None
         members = waits_for(self._stack)
         return next((m for m in members if m != self._me), members[0] if members else None)
 
@@ -175,10 +175,8 @@ class LiveTrace:
         self._note(self._view, partial(append, self._blocked_by, since, at))
 
     def _sample(self, at: int) -> None:
-        if self._marks is None or self._stack.view is None:
-            return
         append, view = self._pen.writer.append_window, self._view
-        for sender, marks in self._marks().items():
+        for sender, marks in self._layer.digest().items():
             self._note(view, partial(append, sender, *marks, at))
 
     # Writing, in a thread of its own --------------------------------------------------------------
@@ -263,6 +261,14 @@ class _Pen:
 
     def _digest(self, run: Batch) -> int:
         return digest(run.payloads) if self._digests and not run.flags & FRAGMENT else NO_DIGEST
+
+
+def _load_parquet() -> None:
+    """Load pyarrow now, which takes a while, and not in the middle of the first messages."""
+    try:
+        import_module("ringcast.trace.table")
+    except ImportError as error:
+        raise ConfigError("a trace needs pyarrow: install ringcast[spark]") from error
 
 
 def now_us() -> int:

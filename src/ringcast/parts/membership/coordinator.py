@@ -154,6 +154,8 @@ class Coordinator(Participant):
         """Ask all that go on to stop; with `merge`, for the view of another coordinator."""
         gone = self._gone
         leavers = [member for member in self.view if member in self._leaves and member not in gone]
+        if len(leavers) + len(gone) == len(self.view) > 1 and not self._joins:
+            leavers.remove(self.env.me)  # Everybody leaves: who puts out the light goes last.
         number = max(self.view.id.number, self.part.promised.number, self.part.seen) + 1
         if merge is None:
             number = max(number, self._merging.number + 1)

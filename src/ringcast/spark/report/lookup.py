@@ -97,7 +97,7 @@ class Lookup:
         colours = {view: number for number, view in enumerate(views)}
         for place, member in enumerate(shown):
             own = sorted((row for row in self.installs if row.member == member), key=_by_view)
-            for row, following in zip(own, [*own[1:], None], strict=True):
+            for row, following in zip(own, [*own[1:], None], strict=False):
                 end, fate = self._end(row, following)
                 start = (row.at - self.clock.start) / 1e6
                 named = ", ".join(self.name(other) for other in row.members or ())

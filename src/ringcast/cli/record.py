@@ -1,0 +1,80 @@
+"""`ringcast record`: a member that writes a durable journal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable
+
+from ringcast.cli.stack import add_stack_arguments, chosen_stack
+from ringcast.runtime.face import JOIN_TIMEOUT
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `ringcast record`."""
+    parser.description = (
+        "Joins a group and writes down what it is given, as Parquet files that Spark reads, until"
+        "\nCtrl-C or SIGTERM; then it leaves in order and seals. In durable mode a message is acked"
+        "\nwhen it is on disk, so that its sender keeps it until then."
+    )
+    parser.add_argument("group", metavar="GROUP", help="the name of the group")
+    parser.add_argument("--to", required=True, metavar="DIR", help="the journal's directory")
+    parser.add_argument(
+        "--durable",
+        action=BooleanOptionalAction,
+        default=True,
+        help="ack after the disk has it (the default), or after the operating system has",
+    )
+    parser.add_argument("--name", default="recorder", help="what others call it (%(default)s)")
+    parser.add_argument(
+        "--trace", metavar="DIR", help="write a trace as well, for `ringcast audit`"
+    )
+    parser.add_argument(
+        "--roll-seconds", type=float, default=1.0, metavar="S", help="seal so often (%(default)g)"
+    )
+    parser.add_argument("--keep-bytes", type=int, metavar="N", help="remove what is beyond (all)")
+    parser.add_argument("--keep-seconds", type=float, metavar="S", help="… or older (all)")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=JOIN_TIMEOUT,
+        metavar="SECONDS",
+        help="give up when the group is not joined by then (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    add_stack_arguments(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Record until a signal comes."""
+    from ringcast.journal.recorder import Recording, record
+
+    logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
+    recording = Recording(
+        group=arguments.group,
+        directory=arguments.to,
+        stack=chosen_stack(arguments),
+        durable=arguments.durable,
+        name=arguments.name,
+        trace=arguments.trace,
+        roll_seconds=arguments.roll_seconds,
+        retention_bytes=arguments.keep_bytes,
+        retention_seconds=arguments.keep_seconds,
+        timeout=arguments.timeout,
+    )
+    done = record(recording, _on_signals, _say)
+    if arguments.json:
+        print(json.dumps(done))
+    return 0
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop())
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
