@@ -1,6 +1,6 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
-Commands, one object a line: {"send": true}, {"leave": true}. Reports: {"joined", "endpoint"},
+Commands, one object a line: {"send": true}, {"end": true}, {"leave": true}. Reports: {"joined", "endpoint"},
 {"view": names}, {"sent": so far}, {"finished"}, {"done": a sender whose last message came},
 {"left", "lost", "recorded"}, {"failed": why}. At the end of its input it stops at once: whoever
 told it what to do is gone.
@@ -31,7 +31,7 @@ from ringcast.trace.live import LiveTrace
 from ringcast.trace.writer import TraceSpec
 
 DONE = b"done"
-"""The last message of every sender."""
+"""The last message of every sender, when all others have sent theirs."""
 RUN_SECONDS = 0.02
 """Messages of so many seconds are sent as one run."""
 REPORT_SECONDS = 0.25
@@ -82,6 +82,8 @@ class _Member:
             command = json.loads(line)
             if "send" in command:
                 threading.Thread(target=self._send, name="sender", daemon=True).start()
+            elif "end" in command:
+                self._group.send(DONE)
             elif "leave" in command:
                 self._leave(taker)
                 return
@@ -121,7 +123,6 @@ class _Member:
                 reported = now
                 report(sent=sent)
             time.sleep(max(0.0, began + sent * settings.seconds / settings.messages - now))
-        self._group.send(DONE)
         report(sent=sent, finished=True)
 
     def _leave(self, taker: threading.Thread) -> None:

@@ -158,13 +158,17 @@ class _Cast:
         self._await_view()
         joiner.tell(send=True)
         self.played.joined = joiner.name
-        self._say(f"{joiner.name} has joined under load, and sends as well.")
+        sending = [m for m in self._senders[:-1] if not m.killed and "finished" not in m.heard]
+        load = "under load" if sending else "when the others had already sent everything"
+        self._say(f"{joiner.name} has joined {load}, and sends as well.")
 
     def finish(self) -> None:
         """Wait until all have sent everything, and have got everything."""
         living = [member for member in self._senders if not member.killed]
         for member in living:
             member.wait_for("sent everything", lambda m: "finished" in m.heard)
+        for member in living:
+            member.tell(end=True)
         expected = {member.name for member in living}
         for member in self._all:
             member.wait_for("got everything", lambda m: expected <= m.done)

@@ -152,9 +152,14 @@ class Driver:
         """Let the running event loop attend, if no other does; it goes on until `detach`."""
         if self._loop is not None or self.member.closed is not None:
             return
-        self._loop = asyncio.get_running_loop()
-        self._fd = self.member.transport.fileno()
-        self._loop.add_reader(self._fd, self._on_readable)
+        loop = asyncio.get_running_loop()
+        try:
+            fd = self.member.transport.fileno()
+            loop.add_reader(fd, self._on_readable)
+        except (OSError, ValueError) as error:  # The descriptor is gone.
+            self.member.fail(error)
+            return
+        self._loop, self._fd = loop, fd
 
     def detach(self) -> None:
         """The running event loop attends no longer."""

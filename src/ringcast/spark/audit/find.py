@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -107,24 +107,24 @@ class Finder:
     def _walk_sendings(self, broken: list[Group]) -> Iterator[Violation]:
         if broken:
             table = tables.group_table(self.spark, broken)
-            yield from self._told(walks.sending_findings(self.trace, table))
+            for row in tables.rows(walks.walk_sendings(self.trace, table)):
+                yield self._told(row)
 
     def _walk_deliveries(self, summary: Summary, suspects: list[Suspect]) -> Iterator[Violation]:
         if not suspects:
             return
         table = tables.suspect_table(self.spark, suspects)
-        walked = walks.walk_deliveries(self.trace, table).persist()
-        for row in tables.rows(walks.extents(walked)):
-            summary.delivered[tables.group_of(row)] = Range(row["first"], row["last"])
-        yield from self._told(walks.findings(walked))
-        walked.unpersist()
+        for row in tables.rows(walks.walk_deliveries(self.trace, table)):
+            if row["cause"] == walks.EXTENT:
+                summary.delivered[tables.group_of(row)] = Range(row["first"], row["last"])
+            else:
+                yield self._told(row)
 
-    def _told(self, findings: DataFrame) -> Iterator[Violation]:
-        for row in tables.rows(walks.cut_short(findings)):
-            if row["rank"] == 1:
-                self.counts[CAUSES[row["cause"]].guarantee] += row["total"]
-            reach = Range(row["first"], row["last"])
-            yield _violation(row["cause"], tables.group_of(row), reach)
+    def _told(self, row: dict[str, Any]) -> Violation:
+        if row["rank"] == 1:
+            self.counts[CAUSES[row["cause"]].guarantee] += row["total"]
+        reach = Range(row["first"], row["last"])
+        return _violation(row["cause"], tables.group_of(row), reach)
 
     def _windows(self, summary: Summary) -> Iterator[Violation]:
         """Windows out of bounds; notes in passing what was purged."""
