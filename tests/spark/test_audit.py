@@ -205,6 +205,14 @@ def test_what_writers_wrote_is_audited(spark: SparkSession, tmp_path: Path) -> N
     assert report.names == {signed(m): n for m, n in zip(members, names, strict=True)}
 
 
+def test_a_trace_that_spark_wrote_again_is_still_one(spark: SparkSession, tmp_path: Path) -> None:
+    rows = good_history(3)
+    trace(spark, tmp_path / "a", rows).coalesce(1).write.parquet(str(tmp_path / "b"))
+    again = rs.read_trace(spark, tmp_path / "b")
+    assert again.count() == len(rows)
+    assert rs.audit(again).verdict == "clean"
+
+
 # --- figures -------------------------------------------------------------------------------------
 
 

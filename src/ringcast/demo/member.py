@@ -1,9 +1,9 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
-Commands, one object a line: {"send": true}, {"end": true}, {"leave": true}. Reports: {"joined", "endpoint"},
-{"view": names}, {"sent": so far}, {"finished"}, {"done": a sender whose last message came},
-{"left", "lost", "recorded"}, {"failed": why}. At the end of its input it stops at once: whoever
-told it what to do is gone.
+Commands, one object a line: {"send": true}, {"end": true} (send the last message), {"leave": true}.
+Reports: {"joined", "endpoint"}, {"view": names}, {"sent": so far}, {"finished"}, {"done": a sender
+whose last message came}, {"left", "lost", "recorded"}, {"failed": why}. At the end of its input it
+stops at once: whoever told it what to do is gone.
 """
 
 from __future__ import annotations

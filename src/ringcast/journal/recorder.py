@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 from ringcast.core.batch import Batch
@@ -27,7 +26,7 @@ from ringcast.journal.writer import JournalWriter
 from ringcast.runtime.face import JOIN_TIMEOUT
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
-from ringcast.trace.live import LiveTrace
+from ringcast.trace.live import LiveTrace, load_parquet
 
 LOOK_INTERVAL = 0.2
 """Seconds after which a recorder that gets nothing looks whether it is to stop."""
@@ -114,7 +113,7 @@ class Recorder:
 
 def prepare(directory: str | Path) -> list[Segment]:
     """Seal what dead recorders have left; [] where there is no journal yet. Raises JournalError."""
-    import_module("ringcast.journal.table")  # Now, and not in the middle of the first messages.
+    load_parquet()
     there = Path(directory)
     is_new = not there.exists() or (there.is_dir() and not any(there.iterdir()))
     return [] if is_new else recover(there)

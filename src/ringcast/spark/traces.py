@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import ConfigError
 from ringcast.spark.schema import TRACE
+from ringcast.trace.table import SCHEMA
 
 FOOTERS_MAX = 1_000
 """How many files are looked into before Spark reads them."""
@@ -48,11 +51,6 @@ def _visible(path: Path) -> Iterator[Path]:
 
 def _problem(file: Path) -> str | None:
     """Why a file is no trace, or None."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from ringcast.trace.table import SCHEMA
-
     try:
         found = pq.read_schema(file)
     except (pa.ArrowException, OSError):
@@ -60,9 +58,16 @@ def _problem(file: Path) -> str | None:
     for field in SCHEMA:
         if field.name not in found.names:
             return f"it has no column '{field.name}'"
-        if found.field(field.name).type != field.type:
+        if not _same(found.field(field.name).type, field.type):
             return f"its column '{field.name}' is of another type"
     return None
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Tell whether types are the same; of lists, Spark and Arrow call the elements differently."""
+    if isinstance(one, pa.ListType) and isinstance(other, pa.ListType):
+        return bool(one.value_type == other.value_type)
+    return bool(one == other)
 
 
 def _read_elsewhere(spark: SparkSession, place: str) -> DataFrame:

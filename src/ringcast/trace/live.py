@@ -21,6 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -78,7 +79,7 @@ class LiveTrace:
 
     def begin(self, stack: Stack) -> None:
         """Start to listen. Raises ConfigError when there can be no trace at this place."""
-        _load_parquet()
+        load_parquet()
         self._stack, self._me = stack, stack.env.me
         writer = TraceWriter(self._path, self._me, self._spec)
         self._pen = _Pen(writer, self._digests)
@@ -188,9 +189,13 @@ class LiveTrace:
                 self._pen.writer.tick(now_us())
             self._drain()
             if not self._over:
-                self._pen.close(self._vouched)
+                self._pen.close(self._left_in_order(), self._vouched)
         except Exception as error:  # Whatever it is, the member is not to suffer from it.
             self._stop(f"{type(error).__name__}: {error}")
+
+    def _left_in_order(self) -> bool:
+        """Whether the member left by its own will, with nothing that its application let lie."""
+        return self._stack.closed == "left" and not self._stack.pending
 
     def _drain(self) -> None:
         notes, pen = self._notes, self._pen
@@ -253,9 +258,9 @@ class _Pen:
         self._reached[skip.sender] = skip.last
         self.writer.append_skipped(skip.sender, first, skip.last - first + 1, at)
 
-    def close(self, has_all: bool) -> None:
-        """Write what there is; a member that is alone has all."""
-        if self._view is not None and (has_all or len(self._view) == 1):
+    def close(self, in_order: bool, has_all: bool) -> None:
+        """Write what there is; a member that was alone has all, if it left in order."""
+        if in_order and self._view is not None and (has_all or len(self._view) == 1):
             self.writer.append_closed(now_us())
         self.writer.close()
 
@@ -263,12 +268,18 @@ class _Pen:
         return digest(run.payloads) if self._digests and not run.flags & FRAGMENT else NO_DIGEST
 
 
-def _load_parquet() -> None:
-    """Load pyarrow now, which takes a while, and not in the middle of the first messages."""
+def load_parquet() -> None:
+    """Load pyarrow now, which takes a while, and not in the middle of the first messages.
+
+    Raises ConfigError when it is not installed.
+    """
     try:
-        import_module("ringcast.trace.table")
+        import_module("pyarrow.parquet")
     except ImportError as error:
-        raise ConfigError("a trace needs pyarrow: install ringcast[spark]") from error
+        raise ConfigError("Parquet needs pyarrow: install ringcast[spark]") from error
+    # Where it is installed, pyarrow would load it with its first table.
+    with suppress(ImportError):
+        import_module("pandas")
 
 
 def now_us() -> int:

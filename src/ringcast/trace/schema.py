@@ -12,7 +12,8 @@ compared between members is additive over cuts. What a column means depends on t
     requested   member asked `peer` for messages of `sender` that it lacks
     resent      member sent messages again, for `peer` (null: for everybody)
     acked       member heard from `peer` that it has delivered member's messages up to seqno
-    blocked     member could not send from `sent_at` to `at`, since `peer` had not acked
+    blocked     member could not send from `sent_at` to `at`, since `peer` had not acked (null:
+                since a view was changing)
     purged      member forgot its own messages seqno … low; the marks are those after it
     window      a sample of the window for `sender` at member: low, delivered, high
     view        member installed the view: `members` by seniority, `names` likewise

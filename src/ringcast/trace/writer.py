@@ -154,7 +154,7 @@ class TraceWriter:
         self._add(row._replace(seqno=seqno, count=count, nbytes=nbytes, peer=peer))
 
     def append_blocked(self, peer: int | None, since: int, at: int) -> None:
-        """This member could not send from `since` to `at`; `peer` was the farthest behind."""
+        """This member could not send from `since` to `at`, for `peer` or (None) a view change."""
         row = self._row(self.member, BLOCKED, at)
         self._add(row._replace(sent_at=since, peer=peer))
 

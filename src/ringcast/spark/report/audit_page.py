@@ -180,12 +180,12 @@ def _stalls(look: Lookup) -> Section:
     if not bars:
         return Section("Stalls", "No sender had to wait for room in its window.", "")
     body = charts.bar_chart(Look("How long senders waited, and for whom", seconds), bars)
-    reading = "How long a sender waited for room in its window, and which member's acks it lacked."
+    reading = "How long a sender had to wait, and for whose acks, or for a new view."
     return Section("Stalls", reading, body)
 
 
 def _cause(peer: int | None, look: Lookup) -> str:
-    return "somebody" if peer is None else look.name(peer)
+    return "a view change" if peer is None else look.name(peer)
 
 
 def _windows(look: Lookup, capacity: int | None) -> Section:
