@@ -82,9 +82,9 @@ def test_the_toml_with_its_comments_is_the_stack(name: str) -> None:
     ("name", "differs"),
     [
         ("lan", ""),
-        ("loopback", "sets timeout, interval, merge_interval of Discovery"),
+        ("loopback", "sets timeout, interval, merge_interval of Discovery; sets bind of Udp"),
         ("stable", "has Flow besides; has NakAck3 instead of NakAck4; has Stability besides"),
-        ("bulk", "has Large besides; sets retain of NakAck4"),
+        ("bulk", "has Large besides; sets retain of NakAck4; has Slow besides"),
     ],
 )
 def test_how_presets_differ_from_lan(name: str, differs: str) -> None:
@@ -103,7 +103,7 @@ def test_the_text_fits_and_has_everything() -> None:
     assert "Promises order, and every message to all that keep up" in text
     assert "  retain = no  (preset)" in text
     assert "  max_message = 256,000,000 bytes  (default)" in text
-    assert '  bind = "127.0.0.1"  (default)' in text
+    assert '  multicast = "239.77.7.7"  (default)' in text
     assert "  seeds = none  (default)" in text
 
 
