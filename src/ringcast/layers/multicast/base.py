@@ -18,6 +18,7 @@ How long messages are kept, and who says that everybody has them, is what the su
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from ringcast.core.address import Address
@@ -30,8 +31,8 @@ from ringcast.core.events import Skipped
 from ringcast.core.frames import Data, Frame, Last, Nak
 from ringcast.core.part import Installation
 from ringcast.core.ports import Ports
+from ringcast.core.ranges import RangeSet
 from ringcast.core.repair import Pace, Repair
-from ringcast.core.timers import NEVER
 from ringcast.core.view import NO_VIEW, ViewId
 from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
 from ringcast.layers.multicast.answers import Answers
@@ -48,7 +49,7 @@ class ReliableMulticast(Flushing):
 
     def __init__(self, env: Env, spec: MulticastSpec, keep: bool) -> None:
         super().__init__(env)
-        self.spec = spec
+        self.spec: MulticastSpec = spec
         self.sent = SendWindow(spec.capacity, spec.max_bytes)
         self.windows: dict[Address, ReceiveWindow] = {}
         """Of every other member of the view."""
@@ -229,28 +230,17 @@ class ReliableMulticast(Flushing):
             pace = Pace(self.spec.request_delay, self.spec.xmit_interval)
             repair = self._repairs[origin] = Repair(window, pace)
         spread = self.env.rng.random() * self.spec.request_delay if self._size > 8 else 0.0
-        repair.look(self.env.now, spread)
-        deadline = repair.deadline
-        if deadline != NEVER:
-            self.env.timers.set_earlier(self, "repair", deadline)
+        self._note(repair, spread)
 
-    def _ask(self) -> None:
-        now, deadline = self.env.now, NEVER
-        max_ranges = min(self.spec.request_ranges, (self.env.mtu - HEADER_SIZE - 64) // 16)
-        for origin, repair in self._repairs.items():
-            if repair.deadline <= now:
-                wanted = repair.due(now, max_ranges, self.spec.request_messages)
-                if wanted:
-                    self.env.counters["requested"] += wanted.count
-                    if self.env.tap is not None:
-                        self.env.tap.requested(origin, wanted)
-                    holder = self._holders.get(origin, origin)
-                    self.env.out.send(Nak(origin, wanted), holder)
-                    if self._tracker is not None:
-                        self._tracker.requested(origin, wanted.first)
-            deadline = min(deadline, repair.deadline)
-        if deadline != NEVER:
-            self.env.timers.set(self, "repair", deadline)
+    def _open_repairs(self) -> Iterable[tuple[Address, Repair]]:
+        return self._repairs.items()
+
+    def _request(self, source: Address, wanted: RangeSet) -> None:
+        if self.env.tap is not None:
+            self.env.tap.requested(source, wanted)
+        self.env.out.send(Nak(source, wanted), self._holders.get(source, source))
+        if self._tracker is not None:
+            self._tracker.requested(source, wanted.first)
 
     def _on_nak(self, frame: Nak, source: Address) -> None:
         if frame.origin == self.env.me:
@@ -270,16 +260,6 @@ class ReliableMulticast(Flushing):
         return Last(self._view, self._start, self.sent.low, self.sent.high)
 
     # The tick: announcements while somebody may lack something -----------------------------------
-
-    def _arm(self) -> None:
-        if not self.env.timers.is_set(self, "tick"):
-            self.env.timers.set(self, "tick", self.env.now + self.spec.xmit_interval)
-
-    def on_timer(self, name: str) -> None:
-        if name == "repair":
-            self._ask()
-        elif name == "tick":
-            self._tick()
 
     def _tick(self) -> None:
         if not self._alone and (self.sent.outstanding or self.sent.low > self._announced_low):

@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch
-from ringcast.core.part import Layer
 from ringcast.core.ranges import RangeSet
+from ringcast.core.reliable import Reliable
 from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
 
 GONE = "the sender no longer has it"
 """The usual reason for a hole."""
 
 
-class Patience(Layer):
+class Patience(Reliable):
     """What a reliable multicast offers to the layers above (ports.Numbering)."""
 
     sent: SendWindow

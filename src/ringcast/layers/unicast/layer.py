@@ -13,6 +13,7 @@ told apart, and what that means for exactly once, is in `base`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,9 +30,10 @@ from ringcast.core.frames import (
     UnicastNak,
     UnicastReset,
 )
-from ringcast.core.part import Installation, Layer, Spec
+from ringcast.core.part import Installation, Spec
 from ringcast.core.ranges import RangeSet
-from ringcast.core.timers import NEVER
+from ringcast.core.reliable import Reliable
+from ringcast.core.repair import Repair
 from ringcast.core.windows import Hole, SendWindow
 from ringcast.errors import ConfigError
 from ringcast.layers.unicast.base import Inbound, Inbounds, Outbound, Over
@@ -84,14 +86,14 @@ class Unicast(Spec):
         return UnicastLayer(env, self)
 
 
-class UnicastLayer(Layer):
+class UnicastLayer(Reliable):
     """The layer that gets messages for one member there, in order."""
 
     kinds = (UnicastData, UnicastAck, UnicastNak, UnicastLast, UnicastReset)
 
     def __init__(self, env: Env, spec: Unicast) -> None:
         super().__init__(env)
-        self.spec = spec
+        self.spec: Unicast = spec
         self.outbound: dict[Address, Outbound] = {}
         self.own = SendWindow(spec.capacity, spec.max_bytes)
         """Messages of this member to itself."""
@@ -186,7 +188,7 @@ class UnicastLayer(Layer):
         inbound.known = max(inbound.known, run.last)
         self._hand_up(window.put(run))
         if not in_order or window.gaps:
-            self._look(inbound)
+            self._note(inbound.repair)
 
     def _hand_up(self, runs: list[Batch | Hole]) -> None:
         for run in runs:
@@ -199,7 +201,7 @@ class UnicastLayer(Layer):
             return
         inbound.known = max(inbound.known, frame.high)
         inbound.window.expect(inbound.known)
-        self._look(inbound)
+        self._note(inbound.repair)
         self._ack(inbound, source)
 
     def deliver(self, sender: Address, up_to: int, nbytes: int) -> None:
@@ -224,7 +226,7 @@ class UnicastLayer(Layer):
             self._arm()
         if inbound.known > window.high:  # The window was too small for them, and has moved.
             window.expect(inbound.known)
-            self._look(inbound)
+            self._note(inbound.repair)
 
     def _ack(self, inbound: Inbound, source: Address) -> None:
         inbound.acked, inbound.nbytes_owed = inbound.window.delivered, 0
@@ -233,26 +235,12 @@ class UnicastLayer(Layer):
 
     # Asking and answering ------------------------------------------------------------------------
 
-    def _look(self, inbound: Inbound) -> None:
-        """Note gaps, so that they are asked for when their time comes."""
-        inbound.repair.look(self.env.now)
-        deadline = inbound.repair.deadline
-        if deadline != NEVER:
-            self.env.timers.set_earlier(self, "repair", deadline)
+    def _open_repairs(self) -> Iterable[tuple[Address, Repair]]:
+        return ((source, inbound.repair) for source, inbound in self._inbounds.open.items())
 
-    def _ask(self) -> None:
-        now, deadline = self.env.now, NEVER
-        max_ranges = min(self.spec.request_ranges, (self.env.mtu - HEADER_SIZE - 64) // 16)
-        for source, inbound in self._inbounds.open.items():
-            repair = inbound.repair
-            if repair.deadline <= now:
-                wanted = repair.due(now, max_ranges, self.spec.request_messages)
-                if wanted:
-                    self.env.counters["requested"] += wanted.count
-                    self.env.out.send(UnicastNak(inbound.conn, wanted), source)
-            deadline = min(deadline, repair.deadline)
-        if deadline != NEVER:
-            self.env.timers.set(self, "repair", deadline)
+    def _request(self, source: Address, wanted: RangeSet) -> None:
+        conn = self._inbounds.open[source].conn
+        self.env.out.send(UnicastNak(conn, wanted), source)
 
     def _on_nak(self, frame: UnicastNak, source: Address) -> None:
         outbound = self.outbound.get(source)
@@ -274,16 +262,6 @@ class UnicastLayer(Layer):
             self.above.resume()
 
     # The tick: acks that are due, and announcements while anything is unacked -----------------
-
-    def _arm(self) -> None:
-        if not self.env.timers.is_set(self, "tick"):
-            self.env.timers.set(self, "tick", self.env.now + self.spec.xmit_interval)
-
-    def on_timer(self, name: str) -> None:
-        if name == "repair":
-            self._ask()
-        elif name == "tick":
-            self._tick()
 
     def _tick(self) -> None:
         for source, inbound in self._inbounds.open.items():
