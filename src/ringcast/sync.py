@@ -164,7 +164,7 @@ class Group(Face):
             return
         try:
             assert run.waiter is not None
-            _told(run.waiter, timeout)
+            self._driver.wait(run.waiter, _until(timeout))
         except BaseException:
             self._member.cancel(run)
             raise

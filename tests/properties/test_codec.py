@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import (
+    DATA_SIZE,
     FRAME_TYPES,
-    VIEW_PAYLOAD_SIZE,
     decode,
     encode,
     group_id,
@@ -33,6 +33,7 @@ from ringcast.core.frames import (
     UnicastData,
 )
 from ringcast.core.ranges import RangeSet
+from ringcast.core.slices import VIEW_PAYLOAD_SIZE
 from ringcast.core.view import View, ViewId
 from ringcast.errors import Malformed, RemoteError, WrongGroup, WrongVersion
 
@@ -189,7 +190,7 @@ def test_a_length_that_promises_gigabytes_takes_no_memory() -> None:
 def forge_count(good: bytes, count: int) -> bytes:
     """The datagram with another number of messages in its run, and a right checksum."""
     bad = bytearray(good)
-    place = 36 + 5 + 7 * 8 + 4
+    place = 36 + DATA_SIZE - 4
     bad[place : place + 4] = struct.pack("!I", count)
     control = len(good) - 3
     bad[32:36] = struct.pack("!I", crc32(bytes(bad[36:control]), crc32(bytes(bad[:32]))))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -22,13 +21,6 @@ NUMBERS = st.integers(-30, 60)
 LENGTHS = st.integers(0, 12)
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=12)
 EVERYTHING = RangeSet([(0, 2**64)])
-
-
-class Piece(NamedTuple):
-    """What was stored as one batch: its bytes are counted until its last message goes."""
-
-    last: int
-    nbytes: int
 
 
 class RangesAgainstASet(RuleBasedStateMachine):
@@ -99,7 +91,6 @@ class SendWindowAgainstADict(RuleBasedStateMachine):
         self.window = SendWindow(capacity, max_bytes, offset)
         self.capacity, self.max_bytes = capacity, max_bytes
         self.model: dict[int, Payload] = {}
-        self.pieces: list[Piece] = []
         self.low = self.delivered = self.high = offset
 
     @rule(sizes=st.lists(st.integers(0, 20), max_size=25))
@@ -111,7 +102,6 @@ class SendWindowAgainstADict(RuleBasedStateMachine):
             return
         run = batch(self.high + 1, sizes)
         self.model.update(enumerate(run.payloads, run.first))
-        self.pieces.append(Piece(run.last, run.nbytes))
         self.high = run.last
         run.first = 0
         self.window.append(run)
@@ -143,7 +133,7 @@ class SendWindowAgainstADict(RuleBasedStateMachine):
         marks = (window.low, window.delivered, window.high)
         assert marks == (self.low, self.delivered, self.high)
         assert window.outstanding == len(self.model) <= self.capacity
-        assert window.nbytes == kept_bytes(self.pieces, self.low)
+        assert window.nbytes == kept_bytes(self.model)
         assert flat(window.get(EVERYTHING)) == self.model
 
     @invariant()
@@ -154,7 +144,7 @@ class SendWindowAgainstADict(RuleBasedStateMachine):
             assert messages == free
             assert nbytes > 2**60
         else:
-            assert nbytes == max(0, self.max_bytes - kept_bytes(self.pieces, self.low))
+            assert nbytes == max(0, self.max_bytes - kept_bytes(self.model))
             assert messages == (free if nbytes else 0)
 
 
@@ -168,7 +158,6 @@ class ReceiveWindowAgainstADict(RuleBasedStateMachine):
         self.duplicates = self.overflows = self.copies = 0
         self.low = self.delivered = self.handed = self.high = offset
         self.stored: dict[int, Payload] = {}
-        self.pieces: list[Piece] = []
         self.skipped: set[int] = set()
         self.bound: int | None = None
 
@@ -252,7 +241,7 @@ class ReceiveWindowAgainstADict(RuleBasedStateMachine):
         check_ranges(window.gaps, {seqno for seqno in span if self.absent(seqno)})
         assert flat(window.get(EVERYTHING)) == self.stored
         assert all(self.low < seqno <= self.low + self.capacity for seqno in self.stored)
-        assert window.nbytes == kept_bytes(self.pieces, self.bottom)
+        assert window.nbytes == kept_bytes(self.stored)
 
     @property
     def bottom(self) -> int:
@@ -274,9 +263,6 @@ class ReceiveWindowAgainstADict(RuleBasedStateMachine):
                 new.add(seqno)
         self.high = max([self.high, *new])
         self.stored.update((n, p) for n, p in enumerate(run.payloads, run.first) if n in new)
-        for first, last in pairs_of(new):
-            nbytes = sum(len(self.stored[seqno]) for seqno in range(first, last + 1))
-            self.pieces.append(Piece(last, nbytes))
 
     def model_hand(self) -> list[tuple[int, Payload | None]]:
         handed: list[tuple[int, Payload | None]] = []
@@ -360,8 +346,8 @@ def singles(runs: Sequence[Batch | Hole]) -> list[tuple[int, Payload | None]]:
     return found
 
 
-def kept_bytes(pieces: list[Piece], bottom: int) -> int:
-    return sum(piece.nbytes for piece in pieces if piece.last > bottom)
+def kept_bytes(kept: dict[int, Payload]) -> int:
+    return sum(map(len, kept.values()))
 
 
 TestRanges = RangesAgainstASet.TestCase

@@ -13,10 +13,11 @@ from typing import NamedTuple, cast
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.batch import Batch, Payload
-from ringcast.core.codec import decode, encode
+from ringcast.core.codec import DATA_SIZE, HEADER_SIZE, decode, encode
+from ringcast.core.cut import cut
 from ringcast.core.env import Env
 from ringcast.core.events import Event
-from ringcast.core.frames import Frame
+from ringcast.core.frames import Data, Frame, UnicastData
 from ringcast.core.inbox import Delivery, Inbox
 from ringcast.core.part import Installation, Layer, Part, Spec
 from ringcast.core.ports import Flush, Ports, Table
@@ -302,7 +303,8 @@ class Net:
                 member.go_on()
             frames, member.env.out.frames = member.env.out.frames, []
             for target, frame in frames:
-                self._post(member.address, cast(Address | None, target), frame)
+                for piece in pieces(frame, member.env.mtu):
+                    self._post(member.address, cast(Address | None, target), piece)
 
     def _post(self, source: Address, target: Address | None, frame: Frame) -> None:
         self.sent[frame.kind] += 1
@@ -312,6 +314,13 @@ class Net:
             for delay in self.policy(flight):
                 self._count += 1
                 heapq.heappush(self._heap, (self.now + delay, self._count, flight))
+
+
+def pieces(frame: Frame, mtu: int) -> Iterable[Frame]:
+    """A frame as the wire would cut it."""
+    if isinstance(frame, Data | UnicastData):
+        return cut(frame, mtu - HEADER_SIZE - DATA_SIZE)
+    return (frame,)
 
 
 def numbered(count: int, start: int = 1, size: int = 0) -> list[Payload]:

@@ -26,7 +26,7 @@ class Batch:
     `first` is 0 until a reliable layer has numbered the batch.
     """
 
-    __slots__ = ("dest", "first", "flags", "nbytes", "payloads", "sender", "sent_at")
+    __slots__ = ("dest", "first", "flags", "nbytes", "payloads", "sender", "sent_at", "size")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Batch:
         first: int = 0,
         flags: int = 0,
         sent_at: int = 0,
+        size: int = 0,
     ) -> None:
         self.sender = sender
         self.payloads = payloads
@@ -50,6 +51,8 @@ class Batch:
         wire."""
         self.sent_at = sent_at
         """When the sender numbered it, in microseconds of the sender's clock."""
+        self.size = size
+        """The size of every message, where all are known to have the same; else 0."""
 
     @property
     def last(self) -> int:
@@ -62,14 +65,16 @@ class Batch:
         if first == self.first and last == self.last:
             return self
         payloads = self.payloads[first - self.first : last - self.first + 1]
+        size = self.size
         return Batch(
             self.sender,
             payloads,
-            sum(map(len, payloads)),
+            size * len(payloads) if size else sum(map(len, payloads)),
             dest=self.dest,
             first=first,
             flags=self.flags,
             sent_at=self.sent_at,
+            size=size,
         )
 
     def __len__(self) -> int:

@@ -30,19 +30,20 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Payload
 from ringcast.core.fields import Cursor, Field, field_of
 from ringcast.core.frames import Data, Frame, UnicastData
+from ringcast.core.slices import cut_uniform, cut_varied
 from ringcast.core.view import ViewId
 from ringcast.errors import Malformed, NotForMe, WrongGroup, WrongVersion
 
 VERSION = 1
 FLAG_FULL_CHECKSUM = 1
 
-_MAGIC = b"RC"
-_HEADER = struct.Struct("!2sBBQQQI")
-_CHECKSUM = struct.Struct("!I")
-_FRAME = struct.Struct("!BI")
-_DATA = struct.Struct("!QQQQQQQIII")
-_UNICAST_DATA = struct.Struct("!QQQQIII")
-_VARIED = 0xFFFFFFFF
+MAGIC = b"RC"
+HEADER = struct.Struct("!2sBBQQQI")
+CHECKSUM = struct.Struct("!I")
+FRAME = struct.Struct("!BI")
+DATA = struct.Struct("!QQQQQIIQQI")
+_UNICAST_DATA = struct.Struct("!QQIIQQI")
+VARIED = 0xFFFFFFFF
 """In the place of the common size of a run's messages: each has a size of its own, and they
 follow."""
 
@@ -51,15 +52,11 @@ SEQNO_MAX = 2**64 - 1
 EVERYBODY = Address(0)
 """The target of datagrams that are for whoever gets them."""
 
-HEADER_SIZE = _HEADER.size + _CHECKSUM.size
-FRAME_SIZE = _FRAME.size
-DATA_SIZE = FRAME_SIZE + _DATA.size
+HEADER_SIZE = HEADER.size + CHECKSUM.size
+FRAME_SIZE = FRAME.size
+DATA_SIZE = FRAME_SIZE + DATA.size
 """What a run costs on the wire besides its payloads, when they are of one size (else 4 more a
 message)."""
-
-VIEW_PAYLOAD_SIZE = 4096
-"""Payloads of at least this size are handed on as memoryviews of the datagram, smaller ones as
-bytes."""
 
 
 def group_id(name: str) -> int:
@@ -86,12 +83,12 @@ def encode(
             heads.append(_encode_control(frame))
     control = b"".join(heads)
     flags = FLAG_FULL_CHECKSUM if full_checksum else 0
-    head = _HEADER.pack(_MAGIC, VERSION, flags, group, source, target, len(control))
+    head = HEADER.pack(MAGIC, VERSION, flags, group, source, target, len(control))
     checksum = crc32(control, crc32(head))
     if full_checksum:
         for payload in payloads:
             checksum = crc32(payload, checksum)
-    return [b"".join((head, _CHECKSUM.pack(checksum), control)), *payloads]
+    return [b"".join((head, CHECKSUM.pack(checksum), control)), *payloads]
 
 
 def decode(
@@ -103,8 +100,8 @@ def decode(
     """
     if len(datagram) < HEADER_SIZE:
         raise Malformed("shorter than a header")
-    magic, version, flags, its_group, source, target, control_size = _HEADER.unpack_from(datagram)
-    if magic != _MAGIC:
+    magic, version, flags, its_group, source, target, control_size = HEADER.unpack_from(datagram)
+    if magic != MAGIC:
         raise Malformed("not a Ringcast datagram")
     if version != VERSION:
         raise WrongVersion(f"version {version}, this is {VERSION}")
@@ -116,9 +113,9 @@ def decode(
     if end > len(datagram):
         raise Malformed("the control section is cut off")
     view = memoryview(datagram)
-    (checksum,) = _CHECKSUM.unpack_from(datagram, _HEADER.size)
+    (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
     covered = view if flags & FLAG_FULL_CHECKSUM else view[:end]
-    if crc32(covered[HEADER_SIZE:], crc32(view[: _HEADER.size])) != checksum:
+    if crc32(covered[HEADER_SIZE:], crc32(view[: HEADER.size])) != checksum:
         raise Malformed("the checksum does not match")
     content, used = _decode_frames(datagram, view, end)
     if used != len(datagram):
@@ -128,9 +125,9 @@ def decode(
 
 def source_of(datagram: bytes | memoryview) -> Address | None:
     """Who a datagram says it is from, without looking further; None when it is none of ours."""
-    if len(datagram) < HEADER_SIZE or bytes(datagram[:2]) != _MAGIC:
+    if len(datagram) < HEADER_SIZE or bytes(datagram[:2]) != MAGIC:
         return None
-    return Address(_HEADER.unpack_from(datagram)[4])
+    return Address(HEADER.unpack_from(datagram)[4])
 
 
 # Runs --------------------------------------------------------------------------------------------
@@ -138,29 +135,29 @@ def source_of(datagram: bytes | memoryview) -> Address | None:
 
 def _encode_run(frame: Data | UnicastData) -> bytes:
     payloads = frame.payloads
-    count = len(payloads)
-    size = len(payloads[0])
-    uniform = size * count == frame.nbytes and (count == 1 or len(set(map(len, payloads))) == 1)
-    sizes = b"" if uniform else struct.pack(f"!{count}I", *map(len, payloads))
-    if not uniform:
-        size = _VARIED
+    count, size, sizes = len(payloads), frame.size, b""
+    if not size:
+        lengths = list(map(len, payloads))
+        size = lengths[0] if len(set(lengths)) == 1 else VARIED
+        if size == VARIED:
+            sizes = struct.pack(f"!{count}I", *lengths)
     if isinstance(frame, Data):
-        head = _DATA.pack(
+        head = DATA.pack(
             *frame.view,
             frame.start,
             frame.origin,
-            frame.first,
-            frame.low,
             frame.sent_at,
             frame.flags,
-            count,
             size,
+            frame.first,
+            frame.low,
+            count,
         )
     else:
         head = _UNICAST_DATA.pack(
-            frame.conn, frame.first, frame.low, frame.sent_at, frame.flags, count, size
+            frame.conn, frame.sent_at, frame.flags, size, frame.first, frame.low, count
         )
-    return b"".join((_FRAME.pack(frame.code, len(head) + len(sizes)), head, sizes))
+    return b"".join((FRAME.pack(frame.code, len(head) + len(sizes)), head, sizes))
 
 
 _RUN_CODES = frozenset((Data.code, UnicastData.code))
@@ -175,7 +172,7 @@ def _decode_frames(
     while at < end:
         if end - at < FRAME_SIZE:
             raise Malformed("a frame's head is cut off")
-        code, size = _FRAME.unpack_from(view, at)
+        code, size = FRAME.unpack_from(view, at)
         at += FRAME_SIZE
         if size > end - at:
             raise Malformed("a frame is cut off")
@@ -191,12 +188,12 @@ def _decode_frames(
 def _decode_run(
     datagram: bytes | memoryview, view: memoryview, code: int, at: int, size: int, payload_at: int
 ) -> tuple[Frame, int]:
-    layout = _DATA if code == Data.code else _UNICAST_DATA
+    layout = DATA if code == Data.code else _UNICAST_DATA
     if size < layout.size:
         raise Malformed("a run's head is cut off")
     fields = layout.unpack_from(view, at)
-    count, common = fields[-2:]
-    varied = common == _VARIED
+    sent_at, run_flags, common, first, low, count = fields[-6:]
+    varied = common == VARIED
     if count == 0 or size != layout.size + (4 * count if varied else 0):
         raise Malformed("a run's head has the wrong size")
     sizes = struct.unpack_from(f"!{count}I", view, at + layout.size) if varied else ()
@@ -204,45 +201,22 @@ def _decode_run(
     if nbytes > len(datagram) - payload_at or (common == 0 and count > 65536):
         raise Malformed("a run promises more than there is")
     if varied:
-        payloads = _cut_varied(datagram, view, sizes, payload_at)
+        payloads = cut_varied(datagram, sizes, payload_at)
     else:
-        payloads = _cut_uniform(datagram, view, count, common, payload_at)
+        payloads = cut_uniform(datagram, count, common, payload_at)
+    uniform = 0 if varied else common
     if code == Data.code:
-        number, coordinator, start, origin, first, low, sent_at, run_flags = fields[:8]
+        number, coordinator, start, origin = fields[:4]
         view_id = ViewId(number, Address(coordinator))
+        origin = Address(origin)
         run: Frame = Data(
-            view_id, start, Address(origin), first, low, sent_at, run_flags, payloads, nbytes
+            view_id, start, origin, first, low, sent_at, run_flags, payloads, nbytes, uniform
         )
     else:
-        conn, first, low, sent_at, run_flags = fields[:5]
-        run = UnicastData(conn, first, low, sent_at, run_flags, payloads, nbytes)
+        run = UnicastData(fields[0], first, low, sent_at, run_flags, payloads, nbytes, uniform)
     if not 0 < first <= SEQNO_MAX - count:
         raise Malformed("seqnos out of range")
     return run, payload_at + nbytes
-
-
-def _cut_uniform(
-    datagram: bytes | memoryview, view: memoryview, count: int, size: int, at: int
-) -> list[Payload]:
-    if size >= VIEW_PAYLOAD_SIZE:
-        return [view[i : i + size] for i in range(at, at + count * size, size)]
-    if size == 0:
-        return [b""] * count
-    if isinstance(datagram, bytes):
-        return [datagram[i : i + size] for i in range(at, at + count * size, size)]
-    whole = bytes(view[at : at + count * size])
-    return [whole[i : i + size] for i in range(0, count * size, size)]
-
-
-def _cut_varied(
-    datagram: bytes | memoryview, view: memoryview, sizes: Sequence[int], at: int
-) -> list[Payload]:
-    payloads: list[Payload] = []
-    for size in sizes:
-        piece = view[at : at + size]
-        payloads.append(piece if size >= VIEW_PAYLOAD_SIZE else bytes(piece))
-        at += size
-    return payloads
 
 
 # Control frames ----------------------------------------------------------------------------------
@@ -266,7 +240,7 @@ _LAYOUTS = {
 
 def _encode_control(frame: Frame) -> bytes:
     body = b"".join([field.write(getattr(frame, name)) for name, field in _LAYOUTS[type(frame)]])
-    return _FRAME.pack(frame.code, len(body)) + body
+    return FRAME.pack(frame.code, len(body)) + body
 
 
 def _decode_control(view: memoryview, code: int) -> Frame:

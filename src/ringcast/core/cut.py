@@ -1,35 +1,48 @@
-"""Cutting a batch into runs that fit a datagram each."""
+"""Cutting runs so that each fits a datagram: by arithmetic where all messages have one size."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
-from ringcast.core.batch import Batch
+from ringcast.core.batch import Payload
+from ringcast.core.frames import Data, UnicastData
 
 SIZE_FIELD = 4
 """What the size of a message costs in a run whose messages differ in size."""
 
 
-def cut(batch: Batch, budget: int) -> Iterator[Batch]:
-    """Runs of the batch whose payloads and size fields stay within the budget, one message at the
-    least."""
-    if batch.nbytes + SIZE_FIELD * len(batch) <= budget:
-        yield batch
+def fits(frame: Data | UnicastData, budget: int) -> bool:
+    """Whether the payloads of a run, and their sizes if those differ, stay within the budget."""
+    sizes = 0 if frame.size else SIZE_FIELD * len(frame.payloads)
+    return frame.nbytes + sizes <= budget
+
+
+def cut(frame: Data | UnicastData, budget: int) -> Iterator[Data | UnicastData]:
+    """A run as runs that fit the budget, of one message at the least."""
+    if fits(frame, budget):
+        yield frame
         return
-    ends = list(accumulate(map(len, batch.payloads)))
-    begin, done = 0, 0
-    costs = [end + SIZE_FIELD * count for count, end in enumerate(ends, 1)]
-    while begin < len(ends):
-        end = max(begin + 1, bisect_right(costs, done + budget, begin))
-        before = ends[begin - 1] if begin else 0
-        yield Batch(
-            batch.sender,
-            batch.payloads[begin:end],
-            ends[end - 1] - before,
-            dest=batch.dest,
-            flags=batch.flags,
-            sent_at=batch.sent_at,
+    for begin, end, nbytes in _cuts(frame.payloads, frame.size, budget):
+        yield replace(
+            frame, first=frame.first + begin, payloads=frame.payloads[begin:end], nbytes=nbytes
         )
-        begin, done = end, costs[end - 1]
+
+
+def _cuts(payloads: Sequence[Payload], size: int, budget: int) -> Iterator[tuple[int, int, int]]:
+    """Where each run begins and ends, and how many bytes it has."""
+    if size:
+        step = max(1, budget // size)
+        for begin in range(0, len(payloads), step):
+            end = min(begin + step, len(payloads))
+            yield begin, end, (end - begin) * size
+        return
+    ends = [0, *accumulate(map(len, payloads))]
+    costs = [end + SIZE_FIELD * count for count, end in enumerate(ends)]
+    begin = 0
+    while begin < len(payloads):
+        end = max(begin + 1, bisect_right(costs, costs[begin] + budget, begin) - 1)
+        yield begin, end, ends[end] - ends[begin]
+        begin = end

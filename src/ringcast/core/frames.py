@@ -9,7 +9,7 @@ version.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from ringcast.core.address import Address, Peer
@@ -44,6 +44,8 @@ class Data(Frame):
     flags: int
     payloads: Sequence[Payload]
     nbytes: int
+    size: int = field(default=0, compare=False)
+    """As in a batch: the size of every message, where all are known to have the same; else 0."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,8 @@ class UnicastData(Frame):
     flags: int
     payloads: Sequence[Payload]
     nbytes: int
+    size: int = field(default=0, compare=False)
+    """As in a batch: the size of every message, where all are known to have the same; else 0."""
 
 
 @dataclass(slots=True)

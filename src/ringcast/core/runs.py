@@ -51,16 +51,19 @@ class RunStore:
         return [run for first, last in ranges for run in self.get(first, last)]
 
     def purge(self, up_to: int) -> None:
-        """Forget the runs that end at or below; one that reaches further stays whole until it
-        does."""
-        runs = self._runs
-        if not runs or runs[0].last > up_to:
+        """Forget everything at or below; of a run that reaches further the rest is kept."""
+        runs, firsts = self._runs, self._firsts
+        count = bisect_right(firsts, up_to)
+        if not count:
             return
-        count = bisect_right(self._firsts, up_to)
-        if runs[count - 1].last > up_to:
-            count -= 1
         self.nbytes -= sum([run.nbytes for run in runs[:count]])
-        del runs[:count], self._firsts[:count]
+        last = runs[count - 1]
+        if last.last > up_to:
+            count -= 1
+            rest = runs[count] = last.part(up_to + 1, last.last)
+            firsts[count] = rest.first
+            self.nbytes += rest.nbytes
+        del runs[:count], firsts[:count]
 
     def clear(self) -> None:
         """Forget everything."""

@@ -21,12 +21,13 @@ from ringcast.core.batch import Batch, Payload
 from ringcast.core.codec import decode, group_id
 from ringcast.core.env import Dice, Env
 from ringcast.core.events import Event, Suspected, ViewChange
+from ringcast.core.express import RunReader
 from ringcast.core.frames import Frame
 from ringcast.core.inbox import Inbox
 from ringcast.core.outbox import Datagram
 from ringcast.core.part import Installation, Part, Spec
 from ringcast.core.ports import Ports
-from ringcast.core.view import View
+from ringcast.core.view import NO_VIEW, View
 from ringcast.core.wiring import build
 from ringcast.errors import Closed, NotMember, RemoteError, TooLarge
 
@@ -43,6 +44,7 @@ class Stack:
         """Why the stack is closed; None while it runs."""
         self.env = Env(peer, rng, clock_offset)
         self._group_id = group_id(group)
+        self._reader = RunReader(self._group_id)
         self._inbox = Inbox(self.env)
         self._built = build(specs, self.env, self._inbox, self._group_id)
         self._top = self._built.top
@@ -78,23 +80,41 @@ class Stack:
     def receive(self, datagrams: Iterable[bytes | memoryview], now: float) -> None:
         """Take all datagrams that are there. What is not right in them is counted and dropped."""
         self.env.now = max(now, self.env.now)
-        counters = self.env.counters
-        gate = self._built.gate
+        gate, reader = self._built.gate, self._reader
+        view = NO_VIEW if self.view is None else self.view.id
         for datagram in datagrams:
-            if self.closed is not None:
-                return
             if gate is not None and not gate.admit():
                 continue
-            try:
-                source, frames = decode(datagram, self._group_id, self.env.me)
-                if source == self.env.me:
-                    continue
-                for part in self._listeners:
-                    part.on_heard(source)
-                for frame in frames:
-                    self._dispatch(frame, source)
-            except RemoteError as error:
-                counters[f"dropped_{error.reason}"] += 1
+            if not reader.goes_on(datagram):
+                self._take_run()
+                if not reader.begin(datagram, view):
+                    self._take_datagram(datagram)
+            del datagram  # Its memory is for the next one, which may be read only now.
+        self._take_run()
+
+    def _take_run(self) -> None:
+        run, self._reader.run = self._reader.run, None
+        if run is not None:
+            self._take((run,), run.origin)
+
+    def _take_datagram(self, datagram: bytes | memoryview) -> None:
+        try:
+            source, frames = decode(datagram, self._group_id, self.env.me)
+            self._take(frames, source)
+        except RemoteError as error:
+            self.env.counters[f"dropped_{error.reason}"] += 1
+
+    def _take(self, frames: Sequence[Frame], source: Address) -> None:
+        if source == self.env.me or self.closed is not None:
+            return
+        for part in self._listeners:
+            part.on_heard(source)
+        for frame in frames:
+            owner = self._owners.get(type(frame))
+            if owner is None:
+                self.env.counters["dropped_unowned"] += 1
+            else:
+                owner.on_frame(frame, source)
 
     def send(self, payloads: Sequence[Payload], to: Address | None, now: float) -> int:
         """Send as many of the payloads as there is room for, as one run; returns how many that was.
@@ -102,19 +122,23 @@ class Stack:
         The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
         """
         self.env.now = max(now, self.env.now)
-        self._check_sendable(payloads, to)
+        sizes = set(map(len, payloads))
+        self._check_sendable(max(sizes, default=0), to)
         room, space = self._top.room(to)
         count = min(len(payloads), room)
         if count <= 0:
             return 0
+        size = 0
+        if len(sizes) == 1 and (size := sizes.pop()):
+            count = min(count, max(1, space // size))
+            nbytes = count * size
+        else:
+            ends = list(accumulate(map(len, payloads[:count])))
+            count = min(count, max(1, bisect_right(ends, space)))
+            nbytes = ends[count - 1]
         if count < len(payloads):
             payloads = payloads[:count]
-        nbytes = sum(map(len, payloads))
-        if nbytes > space:
-            ends = list(accumulate(map(len, payloads)))
-            count = max(1, bisect_right(ends, space))
-            payloads, nbytes = payloads[:count], ends[count - 1]
-        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to))
+        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to, size=size))
         return count
 
     def wake(self, now: float) -> None:
@@ -229,20 +253,12 @@ class Stack:
 
     # ---------------------------------------------------------------------------------------------
 
-    def _dispatch(self, frame: Frame, source: Address) -> None:
-        owner = self._owners.get(type(frame))
-        if owner is None:
-            self.env.counters["dropped_unowned"] += 1
-            return
-        owner.on_frame(frame, source)
-
-    def _check_sendable(self, payloads: Sequence[Payload], to: Address | None) -> None:
+    def _check_sendable(self, size: int, to: Address | None) -> None:
         if self.closed is not None:
             raise Closed(f"the group is closed: {self.closed}")
         if to is not None and (self.view is None or to not in self.view):
             raise NotMember(f"{to} is not in the view; send to one of view.members")
         largest = self._built.max_message
-        size = max(map(len, payloads), default=0)
         if size > largest:
             raise TooLarge(
                 f"a message of {size:,} bytes is larger than the {largest:,} that this stack"

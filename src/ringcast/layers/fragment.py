@@ -128,7 +128,9 @@ class FragmentLayer(Layer):
 
     def down(self, batch: Batch) -> None:
         if batch.dest not in self._queues:
-            if batch.nbytes <= self.frag_size or max(map(len, batch.payloads)) <= self.frag_size:
+            if (batch.size or batch.nbytes) <= self.frag_size or (
+                not batch.size and max(map(len, batch.payloads)) <= self.frag_size
+            ):
                 self.below.down(batch)
                 return
             self._queues[batch.dest] = deque()

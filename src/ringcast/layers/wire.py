@@ -6,12 +6,15 @@ datagrams as the mtu allows, so nothing waits when idle, and datagrams are full 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ringcast.core.address import Address
 from ringcast.core.codec import DATA_SIZE, EVERYBODY, HEADER_SIZE, encode
+from ringcast.core.cut import SIZE_FIELD, cut, fits
 from ringcast.core.env import Env
+from ringcast.core.express import EXPRESS_SIZE, encode_run
 from ringcast.core.frames import Data, Frame, UnicastData
 from ringcast.core.outbox import Datagram, Outbox, Target
 from ringcast.core.part import Part, Spec
@@ -53,6 +56,7 @@ class WirePart(Part):
         self.group = 0
         """The group's number on the wire; the stack sets it."""
         self._mtu = spec.mtu
+        self._budget = spec.mtu - HEADER_SIZE - DATA_SIZE
         self._full_checksum = spec.checksum == "full"
         env.mtu = spec.mtu
 
@@ -62,16 +66,45 @@ class WirePart(Part):
             return []
         frames, out.frames = out.frames, []
         open_bundles: dict[Target, _Bundle] = {}
-        done: list[_Bundle] = []
-        for target, frame in frames:
-            size = _size(frame)
-            bundle = open_bundles.get(target)
-            if bundle is None or bundle.size + size > self._mtu:
-                bundle = open_bundles[target] = _Bundle(target)
-                done.append(bundle)
-            bundle.frames.append(frame)
-            bundle.size += size
-        return [self._datagram(bundle) for bundle in done]
+        done: list[_Bundle | Data] = []
+        for target, whole in frames:
+            if isinstance(whole, Data) and target is None and self._goes_alone(whole):
+                open_bundles.pop(None, None)
+                done.append(whole)
+                continue
+            for frame in self._pieces(whole):
+                size = _size(frame)
+                bundle = open_bundles.get(target)
+                if bundle is None or bundle.size + size > self._mtu:
+                    bundle = open_bundles[target] = _Bundle(target)
+                    done.append(bundle)
+                bundle.frames.append(frame)
+                bundle.size += size
+        datagrams: list[Datagram] = []
+        for item in done:
+            if isinstance(item, _Bundle):
+                datagrams.append(self._datagram(item))
+            else:
+                datagrams += self._datagrams(item)
+        return datagrams
+
+    def _goes_alone(self, run: Data) -> bool:
+        """Whether a run fills datagrams by itself, and needs nothing of the general encoding."""
+        return run.size > 0 and 2 * run.nbytes > self._budget and not self._full_checksum
+
+    def _datagrams(self, run: Data) -> list[Datagram]:
+        size = run.size
+        step = max(1, self._budget // size)
+        return [
+            Datagram(None, buffers, EXPRESS_SIZE + (len(buffers) - 1) * size)
+            for buffers in encode_run(self.group, self.env.me, run, step)
+        ]
+
+    def _pieces(self, frame: Frame) -> Iterable[Frame]:
+        """A frame as frames that fit a datagram each."""
+        if isinstance(frame, Data | UnicastData) and not fits(frame, self._budget):
+            return cut(frame, self._budget)
+        return (frame,)
 
     def _datagram(self, bundle: _Bundle) -> Datagram:
         target = bundle.target if isinstance(bundle.target, Address) else EVERYBODY
@@ -93,5 +126,6 @@ class _Bundle:
 def _size(frame: Frame) -> int:
     """About how large a frame is; exact for runs, a guess for the small ones."""
     if isinstance(frame, Data | UnicastData):
-        return DATA_SIZE + 4 * len(frame.payloads) + frame.nbytes
+        sizes = 0 if frame.size else SIZE_FIELD * len(frame.payloads)
+        return DATA_SIZE + sizes + frame.nbytes
     return 64

@@ -107,25 +107,32 @@ class Driver:
 
     def attend(self, until: float) -> None:
         """Wait until there is something to take, the member is closed or the time has come."""
+        waiter = self.member.watch(ThreadWaiter)
+        if waiter is not None:
+            self.wait(waiter, until)
+            self.member.unwatch(waiter)
+
+    def wait(self, waiter: Waiter, until: float) -> None:
+        """Attend to the member until told, or until the time has come; or let another attend."""
+        assert isinstance(waiter, ThreadWaiter)
         if not self._guest.acquire(blocking=False):
-            self._wait_beside(until)
+            left = until - time.monotonic()
+            waiter.wait(None if left == FOREVER else left)
             return
         try:
-            waiter = self.member.watch(lambda: _Guest(self._guest_seat))
-            if isinstance(waiter, _Guest):
-                self._attend(waiter, until)
+            self._attend(waiter, until)
         finally:
             self._guest.release()
 
-    def _attend(self, waiter: _Guest, until: float) -> None:
+    def _attend(self, waiter: ThreadWaiter, until: float) -> None:
+        waiter.seat = seat = self._guest_seat
         self._attended_until = FOREVER
         try:
             while not waiter.told and (left := until - time.monotonic()) > 0:
-                if self._guest_seat.wait(left):
+                if seat.wait(left):
                     self._step_for_driver()
         finally:
             self._attended_until = time.monotonic() + GRACE
-            self.member.unwatch(waiter)
 
     def _step_for_driver(self) -> None:
         self._steps += 1
@@ -137,14 +144,6 @@ class Driver:
             if not isinstance(error, Exception):
                 raise
             raise Closed(f"the group is closed: {self.member.closed}") from error
-
-    def _wait_beside(self, until: float) -> None:
-        """Somebody else attends: wait to be told."""
-        waiter = self.member.watch(ThreadWaiter)
-        if isinstance(waiter, ThreadWaiter):
-            left = until - time.monotonic()
-            waiter.wait(None if left == FOREVER else left)
-            self.member.unwatch(waiter)
 
     # An event loop that attends -------------------------------------------------------------------
 
@@ -186,18 +185,3 @@ class Driver:
         with contextlib.suppress(RuntimeError):  # It was closed meanwhile.
             loop.call_soon_threadsafe(stop)
             done.wait(DETACH_WAIT)
-
-
-class _Guest:
-    """The thread that attends; told by others, it leaves its seat."""
-
-    def __init__(self, seat: Seat) -> None:
-        self.who: object = threading.get_ident()
-        self.told = False
-        self._seat = seat
-
-    def tell(self) -> None:
-        """Let it go on."""
-        self.told = True
-        if threading.get_ident() != self.who:
-            self._seat.ring()

@@ -100,8 +100,7 @@ class Member:
             datagrams = self.transport.receive(RECEIVE_MAX)
             with self._lock:
                 stack, now = self.stack, time.monotonic()
-                if datagrams:
-                    stack.receive(datagrams, now)
+                stack.receive(datagrams, now)
                 if stack.deadline <= now:
                     stack.wake(now)
                 if self.outgoing.hot:

@@ -10,7 +10,7 @@ and counts, since the protocols above repair. Who may call what:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ringcast.core.address import Address, Peer
@@ -60,8 +60,11 @@ class Transport(Protocol):
         """Send, in order; `members` are those of the view, for what is meant for everybody."""
         ...
 
-    def receive(self, limit: int) -> Sequence[bytes]:
-        """What has come, about `limit` datagrams at the most; empty when there is nothing."""
+    def receive(self, limit: int) -> Iterable[bytes]:
+        """What has come, about `limit` datagrams at the most; empty when there is nothing.
+
+        It may be read from the network only while it is iterated, which is done once and at once.
+        """
         ...
 
 

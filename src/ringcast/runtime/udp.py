@@ -1,9 +1,8 @@
 """UDP: one socket for this member's own traffic, and one that hears the multicast group.
 
 Sends go out by the unicast socket, so a datagram's source is where its sender is reached. Datagrams
-are received as `bytes`: payloads are sliced from them without another copy, and large ones stay
-views of them for as long as the application wants; a buffer that is used again would
-have to be copied from.
+are received as `bytes`: small payloads are cut from them, and large ones stay views of them for as
+long as the application wants; a buffer that is used again would have to be copied from.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import select
 import socket
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import source_of
@@ -34,7 +33,7 @@ from ringcast.transports import Udp
 DATAGRAM_MAX = 65_536
 PEERS_MAX = 4_096
 """Members and sources that are remembered; beyond it the oldest are forgotten."""
-GATHER_SIZE = 1_000
+GATHER_SIZE = 500
 """Buffers larger than this on average are sent by scatter/gather; smaller ones are joined first."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
@@ -233,30 +232,34 @@ class UdpTransport:
 
     # Receiving ------------------------------------------------------------------------------------
 
-    def receive(self, limit: int) -> Sequence[bytes]:
-        """What is there, up to `limit` datagrams of each socket."""
-        received: list[bytes] = []
+    def receive(self, limit: int) -> Iterator[bytes]:
+        """What is there, up to `limit` datagrams of each socket, each read when it is asked for.
+
+        So the memory of one is free again for the next, and stays in the processor's cache.
+        """
         assert self._epoll is not None
         for fd, _ in self._epoll.poll(0):
-            self._read(self._by_fd[fd], limit, received)
-        if received:
-            self.counters["received_datagrams"] += len(received)
-            self.counters["received_bytes"] += sum(map(len, received))
-        return received
+            yield from self._read(self._by_fd[fd], limit)
 
-    def _read(self, sock: socket.socket, limit: int, received: list[bytes]) -> None:
+    def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes]:
         sources = self._sources
+        count = nbytes = 0
         try:
-            for _ in range(limit):
+            while count < limit:
                 data, source = sock.recvfrom(DATAGRAM_MAX, socket.MSG_DONTWAIT)
                 if source not in sources:
                     self._on_source(data, source)
-                received.append(data)
+                count += 1
+                nbytes += len(data)
+                yield data
+                del data
         except BlockingIOError:
             pass
         except OSError as error:  # Such as a port that nobody listens at, reported by the network.
             name = errno.errorcode.get(error.errno or 0, "error").lower()
             self.counters[f"receive_{name}"] += 1
+        self.counters["received_datagrams"] += count
+        self.counters["received_bytes"] += nbytes
 
     def _on_source(self, data: bytes, source: SocketAddress) -> None:
         """Somebody is heard from a new place: good enough for answers until it says where it is."""

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from ringcast.runtime.seat import Seat
+
 
 class Waiter(Protocol):
     """Somebody who waits to be told."""
@@ -26,18 +28,25 @@ MakeWaiter = Callable[[], Waiter]
 
 
 class ThreadWaiter:
-    """A thread that waits."""
+    """A thread that waits: at a gate, or in a seat where it attends to the member meanwhile."""
 
-    __slots__ = ("_gate", "who")
+    __slots__ = ("_gate", "seat", "told", "who")
 
     def __init__(self) -> None:
         self.who: object = threading.get_ident()
+        self.told = False
+        self.seat: Seat | None = None
+        """Where it attends; set by itself before it looks whether it was told."""
         self._gate = threading.Lock()
         self._gate.acquire()
 
     def tell(self) -> None:
         """Let the thread go on."""
-        if self._gate.locked():
+        self.told = True
+        if self.seat is not None:
+            if threading.get_ident() != self.who:
+                self.seat.ring()
+        elif self._gate.locked():
             with contextlib.suppress(RuntimeError):  # Somebody else was quicker.
                 self._gate.release()
 

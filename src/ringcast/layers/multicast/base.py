@@ -23,8 +23,6 @@ from typing import ClassVar
 
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch
-from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
-from ringcast.core.cut import cut
 from ringcast.core.digest import Digest, Marks
 from ringcast.core.env import Env
 from ringcast.core.events import Skipped
@@ -82,14 +80,13 @@ class ReliableMulticast(Flushing):
             return
         assert not self._frozen
         batch.sent_at = self.env.clock
-        for run in cut(batch, self.env.mtu - HEADER_SIZE - DATA_SIZE):
-            self.sent.append(run)
-            self.env.out.send(self._frame(run))
-            if self.env.tap is not None:
-                self.env.tap.sent(self._view, run)
-            if self.spec.loopback:
-                self.above.up(run)
-        if not self.spec.loopback:
+        self.sent.append(batch)
+        self.env.out.send(self._frame(batch))
+        if self.env.tap is not None:
+            self.env.tap.sent(self._view, batch)
+        if self.spec.loopback:
+            self.above.up(batch)
+        else:
             self.deliver(self.env.me, self.sent.high, 0)
         self._sent_since_tick = True
         self._arm()
@@ -108,6 +105,7 @@ class ReliableMulticast(Flushing):
             run.flags,
             run.payloads,
             run.nbytes,
+            run.size,
         )
 
     def _purge_sent(self, up_to: int) -> bool:
@@ -150,6 +148,7 @@ class ReliableMulticast(Flushing):
             first=frame.first,
             flags=frame.flags,
             sent_at=frame.sent_at,
+            size=frame.size,
         )
         in_order = window.handed == window.high
         self._hand_up(origin, window.put(run))

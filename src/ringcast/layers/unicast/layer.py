@@ -19,8 +19,6 @@ from typing import ClassVar
 
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch
-from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
-from ringcast.core.cut import cut
 from ringcast.core.env import Env
 from ringcast.core.frames import (
     Frame,
@@ -133,9 +131,8 @@ class UnicastLayer(Reliable):
         outbound = self.outbound.get(dest)
         if outbound is None:
             outbound = self.outbound[dest] = self._new_outbound()
-        for run in cut(batch, self.env.mtu - HEADER_SIZE - DATA_SIZE):
-            outbound.window.append(run)
-            self._send(outbound, run, dest)
+        outbound.window.append(batch)
+        self._send(outbound, batch, dest)
         outbound.sent_since_tick = True
         self._arm()
 
@@ -144,8 +141,16 @@ class UnicastLayer(Reliable):
         return Outbound(self._last_conn, SendWindow(self.spec.capacity, self.spec.max_bytes))
 
     def _send(self, outbound: Outbound, run: Batch, dest: Address) -> None:
-        conn, low = outbound.conn, outbound.window.low
-        frame = UnicastData(conn, run.first, low, run.sent_at, run.flags, run.payloads, run.nbytes)
+        frame = UnicastData(
+            outbound.conn,
+            run.first,
+            outbound.window.low,
+            run.sent_at,
+            run.flags,
+            run.payloads,
+            run.nbytes,
+            run.size,
+        )
         self.env.out.send(frame, dest)
 
     @property
@@ -182,6 +187,7 @@ class UnicastLayer(Reliable):
             first=frame.first,
             flags=frame.flags,
             sent_at=frame.sent_at,
+            size=frame.size,
         )
         window = inbound.window
         in_order = window.handed == window.high

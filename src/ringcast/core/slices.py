@@ -1,0 +1,51 @@
+"""Cutting the payloads of a run out of a datagram, without a step of Python a message."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+from ringcast.core.batch import Payload
+
+VIEW_PAYLOAD_SIZE = 4096
+"""Payloads of at least this size are handed on as memoryviews of the datagram, smaller ones as
+bytes."""
+CUT_MAX = 1_024
+"""The most messages that are cut in one step, so that a cutter stays small."""
+
+
+def cut_uniform(datagram: bytes | memoryview, count: int, size: int, at: int) -> list[Payload]:
+    """So many messages of one size. A struct cuts them two to five times as fast as slices do."""
+    if size >= VIEW_PAYLOAD_SIZE:
+        view = memoryview(datagram)
+        return [view[i : i + size] for i in range(at, at + count * size, size)]
+    if size == 0:
+        return [b""] * count
+    if count <= CUT_MAX:
+        return list(_cutter(count, size).unpack_from(datagram, at))
+    payloads: list[Payload] = []
+    while count:
+        step = min(count, CUT_MAX)
+        payloads += _cutter(step, size).unpack_from(datagram, at)
+        count -= step
+        at += step * size
+    return payloads
+
+
+def cut_varied(datagram: bytes | memoryview, sizes: Sequence[int], at: int) -> list[Payload]:
+    """Messages of these sizes, one after the other."""
+    ends = list(accumulate(sizes, initial=at))
+    if max(sizes) < VIEW_PAYLOAD_SIZE and isinstance(datagram, bytes):
+        return list(map(datagram.__getitem__, map(slice, ends, ends[1:])))
+    view = memoryview(datagram)
+    return [
+        view[begin:end] if end - begin >= VIEW_PAYLOAD_SIZE else bytes(view[begin:end])
+        for begin, end in pairwise(ends)
+    ]
+
+
+@lru_cache(64)
+def _cutter(count: int, size: int) -> struct.Struct:
+    return struct.Struct(f"{size}s" * count)

@@ -1,0 +1,104 @@
+"""The express lane reads and writes the very bytes of the codec, and lets nothing else through."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringcast.core.address import Address
+from ringcast.core.codec import decode, encode
+from ringcast.core.cut import cut
+from ringcast.core.express import EXPRESS_SIZE, RunReader, encode_run
+from ringcast.core.frames import Ack, Data
+from ringcast.core.slices import VIEW_PAYLOAD_SIZE
+from ringcast.core.view import ViewId
+
+GROUP = 7
+SOURCE = Address(0x1234)
+VIEW = ViewId(3, SOURCE)
+
+sizes = st.integers(1, 40) | st.just(VIEW_PAYLOAD_SIZE)
+counts = st.integers(1, 30) | st.just(1_500)
+
+
+def a_run(count: int, size: int, first: int = 1, sent_at: int = 5) -> Data:
+    payloads = [bytes([n % 251]) * size for n in range(count)]
+    return Data(VIEW, 0, SOURCE, first, 0, sent_at, 0, payloads, count * size, size)
+
+
+def datagrams(run: Data, step: int) -> list[bytes]:
+    return [b"".join(buffers) for buffers in encode_run(GROUP, SOURCE, run, step)]
+
+
+def read(all_of_them: list[bytes], reader: RunReader) -> list[Data]:
+    """The runs that a stack would get."""
+    runs: list[Data] = []
+    for datagram in all_of_them:
+        if not reader.goes_on(datagram):
+            assert reader.begin(datagram, VIEW)
+            assert reader.run is not None
+            runs.append(reader.run)
+    return runs
+
+
+@given(counts, sizes, st.integers(1, 12))
+def test_it_writes_what_the_codec_writes(count: int, size: int, step: int) -> None:
+    run = a_run(count, size)
+    pieces = cut(run, step * size)
+    assert datagrams(run, step) == [b"".join(encode(GROUP, SOURCE, [piece])) for piece in pieces]
+
+
+@given(counts, sizes, st.integers(1, 12))
+def test_the_datagrams_of_a_batch_become_one_run_again(count: int, size: int, step: int) -> None:
+    run = a_run(count, size)
+    assert read(datagrams(run, step), RunReader(GROUP)) == [run]
+
+
+def test_what_does_not_continue_the_run_begins_another() -> None:
+    reader = RunReader(GROUP)
+    runs = [
+        a_run(10, 8),
+        a_run(10, 8, first=12),  # 11 is missing.
+        a_run(10, 8, first=22, sent_at=6),  # Another batch.
+        a_run(10, 9, first=32, sent_at=6),  # Messages of another size.
+    ]
+    sent = [datagram for run in runs for datagram in datagrams(run, 4)]
+    assert read(sent, reader) == runs
+    doubled = read([sent[0], sent[0], sent[1]], RunReader(GROUP))
+    assert [(run.first, len(run.payloads)) for run in doubled] == [(1, 4), (1, 8)]
+
+
+def test_everything_else_is_left_to_the_codec() -> None:
+    run = a_run(3, 8)
+    others = [
+        b"".join(encode(GROUP, SOURCE, [run, Ack(1)])),
+        b"".join(encode(GROUP, SOURCE, [run], target=Address(9))),
+        b"".join(encode(GROUP, SOURCE, [run], full_checksum=True)),
+        b"".join(encode(GROUP, Address(9), [run])),
+        b"".join(encode(GROUP + 1, SOURCE, [run])),
+        b"".join(encode(GROUP, SOURCE, [a_run(3, 8, first=2**64 - 2)])),
+        b"",
+        b"x" * EXPRESS_SIZE,
+    ]
+    reader = RunReader(GROUP)
+    for datagram in others:
+        assert not reader.goes_on(datagram)
+        assert not reader.begin(datagram, VIEW)
+    assert reader.begin(datagrams(a_run(3, 8), 3)[0], VIEW)
+    for datagram in others:
+        assert not reader.goes_on(datagram)
+
+
+def test_a_head_with_a_wrong_bit_is_never_read() -> None:
+    one, two = datagrams(a_run(6, 8), 3)
+    rng = random.Random(5)
+    for at in range(EXPRESS_SIZE):
+        bad = bytearray(two)
+        bad[at] ^= 1 << rng.randrange(8)
+        reader = RunReader(GROUP)
+        assert not reader.begin(bytes(bad), VIEW)
+        assert reader.begin(one, VIEW)
+        assert not reader.goes_on(bytes(bad))
+    assert decode(two, GROUP)[1] == [
+        a_run(6, 8).__class__(VIEW, 0, SOURCE, 4, 0, 5, 0, [bytes([n]) * 8 for n in (3, 4, 5)], 24)
+    ]
