@@ -29,7 +29,7 @@ from ringcast.core import frames
 from ringcast.core.address import Address
 from ringcast.core.batch import Payload
 from ringcast.core.fields import Cursor, Field, field_of
-from ringcast.core.frames import Data, Frame, UnicastData
+from ringcast.core.frames import RUNS, Data, Frame, UnicastData
 from ringcast.core.slices import cut_uniform, cut_varied
 from ringcast.core.view import ViewId
 from ringcast.errors import Malformed, NotForMe, WrongGroup, WrongVersion
@@ -76,7 +76,7 @@ def encode(
     heads: list[bytes] = []
     payloads: list[Payload] = []
     for frame in content:
-        if isinstance(frame, Data | UnicastData):
+        if isinstance(frame, RUNS):
             heads.append(_encode_run(frame))
             payloads.extend(frame.payloads)
         else:

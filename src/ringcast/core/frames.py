@@ -65,6 +65,10 @@ class UnicastData(Frame):
     """As in a batch: the size of every message, where all are known to have the same; else 0."""
 
 
+RUNS = (Data, UnicastData)
+"""The frames that carry messages."""
+
+
 @dataclass(slots=True)
 class Ack(Frame):
     """The application has taken the receiver's messages up to `delivered`."""

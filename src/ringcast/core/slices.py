@@ -19,8 +19,8 @@ CUT_MAX = 1_024
 def cut_uniform(datagram: bytes | memoryview, count: int, size: int, at: int) -> list[Payload]:
     """So many messages of one size. A struct cuts them two to five times as fast as slices do."""
     if size >= VIEW_PAYLOAD_SIZE:
-        view = memoryview(datagram)
-        return [view[i : i + size] for i in range(at, at + count * size, size)]
+        view = _own(datagram, at, at + count * size)
+        return [view[i : i + size] for i in range(0, count * size, size)]
     if size == 0:
         return [b""] * count
     if count <= CUT_MAX:
@@ -36,14 +36,21 @@ def cut_uniform(datagram: bytes | memoryview, count: int, size: int, at: int) ->
 
 def cut_varied(datagram: bytes | memoryview, sizes: Sequence[int], at: int) -> list[Payload]:
     """Messages of these sizes, one after the other."""
-    ends = list(accumulate(sizes, initial=at))
-    if max(sizes) < VIEW_PAYLOAD_SIZE and isinstance(datagram, bytes):
-        return list(map(datagram.__getitem__, map(slice, ends, ends[1:])))
-    view = memoryview(datagram)
+    ends = list(accumulate(sizes, initial=0))
+    view = _own(datagram, at, at + ends[-1])
+    if max(sizes) < VIEW_PAYLOAD_SIZE:
+        return list(map(bytes(view).__getitem__, map(slice, ends, ends[1:])))
     return [
         view[begin:end] if end - begin >= VIEW_PAYLOAD_SIZE else bytes(view[begin:end])
         for begin, end in pairwise(ends)
     ]
+
+
+def _own(datagram: bytes | memoryview, begin: int, end: int) -> memoryview:
+    """A piece of a datagram that stays what it is: of a view of somebody's memory, a copy."""
+    if isinstance(datagram, bytes):
+        return memoryview(datagram)[begin:end]
+    return memoryview(bytes(datagram[begin:end]))
 
 
 @lru_cache(64)

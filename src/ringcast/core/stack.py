@@ -78,7 +78,10 @@ class Stack:
             part.on_start()
 
     def receive(self, datagrams: Iterable[bytes | memoryview], now: float) -> None:
-        """Take all datagrams that are there. What is not right in them is counted and dropped."""
+        """Take all datagrams that are there. What is not right in them is counted and dropped.
+
+        Each is done with when the next is asked for: of a memoryview, what is kept is copied.
+        """
         self.env.now = max(now, self.env.now)
         gate, reader = self._built.gate, self._reader
         view = NO_VIEW if self.view is None else self.view.id

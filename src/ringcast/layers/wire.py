@@ -6,7 +6,7 @@ datagrams as the mtu allows, so nothing waits when idle, and datagrams are full 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from ringcast.core.codec import DATA_SIZE, EVERYBODY, HEADER_SIZE, encode
 from ringcast.core.cut import SIZE_FIELD, cut, fits
 from ringcast.core.env import Env
 from ringcast.core.express import EXPRESS_SIZE, encode_run
-from ringcast.core.frames import Data, Frame, UnicastData
+from ringcast.core.frames import RUNS, Data, Frame
 from ringcast.core.outbox import Datagram, Outbox, Target
 from ringcast.core.part import Part, Spec
 from ringcast.errors import ConfigError
@@ -65,6 +65,8 @@ class WirePart(Part):
         if not out.frames:
             return []
         frames, out.frames = out.frames, []
+        if len(frames) == 1:
+            return self._pack_one(*frames[0])
         open_bundles: dict[Target, _Bundle] = {}
         done: list[_Bundle | Data] = []
         for target, whole in frames:
@@ -83,10 +85,16 @@ class WirePart(Part):
         datagrams: list[Datagram] = []
         for item in done:
             if isinstance(item, _Bundle):
-                datagrams.append(self._datagram(item))
+                datagrams.append(self._encode(item.target, item.frames))
             else:
                 datagrams += self._datagrams(item)
         return datagrams
+
+    def _pack_one(self, target: Target, frame: Frame) -> list[Datagram]:
+        """The usual case when there is little to do."""
+        if target is None and isinstance(frame, Data) and frame.size and not self._full_checksum:
+            return self._datagrams(frame)
+        return [self._encode(target, (piece,)) for piece in self._pieces(frame)]
 
     def _goes_alone(self, run: Data) -> bool:
         """Whether a run fills datagrams by itself, and needs nothing of the general encoding."""
@@ -102,14 +110,14 @@ class WirePart(Part):
 
     def _pieces(self, frame: Frame) -> Iterable[Frame]:
         """A frame as frames that fit a datagram each."""
-        if isinstance(frame, Data | UnicastData) and not fits(frame, self._budget):
+        if isinstance(frame, RUNS) and not fits(frame, self._budget):
             return cut(frame, self._budget)
         return (frame,)
 
-    def _datagram(self, bundle: _Bundle) -> Datagram:
-        target = bundle.target if isinstance(bundle.target, Address) else EVERYBODY
-        buffers = encode(self.group, self.env.me, bundle.frames, self._full_checksum, target)
-        return Datagram(bundle.target, buffers, sum(map(len, buffers)))
+    def _encode(self, target: Target, frames: Sequence[Frame]) -> Datagram:
+        address = target if isinstance(target, Address) else EVERYBODY
+        buffers = encode(self.group, self.env.me, frames, self._full_checksum, address)
+        return Datagram(target, buffers, sum(map(len, buffers)))
 
 
 class _Bundle:
@@ -125,7 +133,7 @@ class _Bundle:
 
 def _size(frame: Frame) -> int:
     """About how large a frame is; exact for runs, a guess for the small ones."""
-    if isinstance(frame, Data | UnicastData):
+    if isinstance(frame, RUNS):
         sizes = 0 if frame.size else SIZE_FIELD * len(frame.payloads)
         return DATA_SIZE + sizes + frame.nbytes
     return 64

@@ -50,7 +50,7 @@ class State(Enum):
 
 
 class ReadBuffer:
-    """Where connections read into, one after the other: what is cut from it is a copy."""
+    """Where connections read into, one after the other."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(LENGTH_MAX + LENGTH.size + READ_SIZE))
@@ -135,9 +135,12 @@ class Connection:
             raise Broken("closed_by_peer")
         return view, rest + count
 
-    def cut(self, view: memoryview, filled: int, at: int) -> list[bytes]:
-        """The whole datagrams in a buffer; the rest is kept for the next read. Raises Broken."""
-        datagrams: list[bytes] = []
+    def cut(self, view: memoryview, filled: int, at: int) -> list[memoryview]:
+        """The whole datagrams in a buffer, as views of it; the rest is kept for the next read.
+
+        Raises Broken.
+        """
+        datagrams: list[memoryview] = []
         while filled - at >= LENGTH.size:
             (size,) = LENGTH.unpack_from(view, at)
             if size > LENGTH_MAX:
@@ -145,7 +148,7 @@ class Connection:
             end = at + LENGTH.size + size
             if end > filled:
                 break
-            datagrams.append(bytes(view[at + LENGTH.size : end]))
+            datagrams.append(view[at + LENGTH.size : end])
             at = end
         self._rest = bytes(view[at:filled])
         return datagrams

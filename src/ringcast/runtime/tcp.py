@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.outbox import Datagram
@@ -216,22 +216,21 @@ class TcpTransport:
         with self._lock:
             return min(self._table.deadline, self._accept_at)
 
-    def receive(self, limit: int) -> Sequence[bytes]:
+    def receive(self, limit: int) -> Iterator[memoryview]:
         """A read of each connection that is ready; new ones are accepted, silent ones given up."""
-        received: list[bytes] = []
         assert self._listener is not None
         assert self._epoll is not None
         for fd, events in self._epoll.poll(0):
             if fd == self._listener.fileno():
                 self._accept()
             elif (connection := self._table.by_fd(fd)) is not None:
-                received.extend(self._serve(connection, events))
+                received = self._serve(connection, events)
+                self.counters["received_datagrams"] += len(received)
+                self.counters["received_bytes"] += sum(map(len, received))
+                yield from received
         self._give_up(time.monotonic())
-        self.counters["received_datagrams"] += len(received)
-        self.counters["received_bytes"] += sum(map(len, received))
-        return received
 
-    def _serve(self, connection: Connection, events: int) -> Sequence[bytes]:
+    def _serve(self, connection: Connection, events: int) -> Sequence[memoryview]:
         try:
             if connection.state is State.CONNECTING:
                 self._connected(connection)
@@ -252,7 +251,7 @@ class TcpTransport:
             raise OSError(code, "cannot connect")
         connection.state = State.OPEN
 
-    def _read(self, connection: Connection) -> Sequence[bytes]:
+    def _read(self, connection: Connection) -> Sequence[memoryview]:
         view, filled = connection.read(self._buffer)
         if connection.state is State.KNOWN:
             return connection.cut(view, filled, 0)

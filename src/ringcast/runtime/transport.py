@@ -60,10 +60,11 @@ class Transport(Protocol):
         """Send, in order; `members` are those of the view, for what is meant for everybody."""
         ...
 
-    def receive(self, limit: int) -> Iterable[bytes]:
+    def receive(self, limit: int) -> Iterable[bytes | memoryview]:
         """What has come, about `limit` datagrams at the most; empty when there is nothing.
 
-        It may be read from the network only while it is iterated, which is done once and at once.
+        Each may be read from the network only when it is asked for; a memoryview is good until the
+        next one is.
         """
         ...
 
