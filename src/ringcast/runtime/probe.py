@@ -62,7 +62,7 @@ class Probe:
         for datagram in self.transport.receive(RECEIVE_MAX):
             self._hear(datagram)
 
-    def _hear(self, datagram: bytes) -> None:
+    def _hear(self, datagram: bytes | memoryview) -> None:
         try:
             source, frames = decode(datagram, self._group)
         except WrongGroup:

@@ -29,7 +29,7 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
 
 def read(connection: Connection) -> list[bytes]:
     view, filled = connection.read(ReadBuffer())
-    return connection.cut(view, filled, 0)
+    return [bytes(datagram) for datagram in connection.cut(view, filled, 0)]
 
 
 def test_datagrams_come_whole_wherever_the_stream_breaks(
