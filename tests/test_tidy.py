@@ -30,7 +30,7 @@ RANKS = {
     **dict.fromkeys(("journal", "trace", "sim", "runtime", "sync"), 4),
     "": 5,  # ringcast/__init__.py: the public names
     "spark": 6,
-    "demo": 7,
+    **dict.fromkeys(("demo", "bench"), 7),
     **dict.fromkeys(("cli", "__main__"), 8),
 }
 """Imports point to the same rank or a lower one. A new top-level name needs a place here."""

@@ -1,20 +1,14 @@
 """What a message costs in the windows, one by one beside runs, to keep the fast paths fast.
 
-Run `python bench/micro/windows.py [--json] [--messages N] [--rounds N]`. It prints nanoseconds of
-the processor's time a message, the best of the rounds, since everything that disturbs a round makes
-it longer. Batches are made before the clock starts: what they cost is the codec's. The garbage
-collector is off, or it would go through all of them time and again.
+Batches are made before the clock starts: what they cost is the codec's.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
-import sys
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
+from ringcast.bench.micro.timing import Case, Work
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch
 from ringcast.core.ranges import RangeSet
@@ -25,47 +19,26 @@ RUN = 64
 PAYLOAD = b"x" * 100
 SENDER = Address(1)
 
-Case = Callable[[list[Batch]], None]
+Moves = Callable[[list[Batch]], None]
 """Moves all messages of these runs, which come in the order of their seqnos."""
 
 
-def main() -> None:
-    """Measure every case and print a table, or JSON with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--messages", type=int, default=65_536, help="messages in a round")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the best counts")
-    options = parser.parse_args()
-    if options.messages < 4 * RUN or options.rounds < 1:
-        parser.error(f"give at least {4 * RUN} messages and 1 round")
-    results = {
-        name: {
-            "one": measure(case, options.messages, 1, options.rounds),
-            f"run_{RUN}": measure(case, options.messages, RUN, options.rounds),
-        }
-        for name, case in CASES.items()
-    }
-    if options.json:
-        report = {"unit": "ns/message", "python": sys.version.split()[0], "results": results}
-        print(json.dumps(report, indent=2))
-        return
-    print(f"{'ns a message':<36}{'one by one':>12}{f'runs of {RUN}':>12}")
-    for name, costs in results.items():
-        print(f"{name:<36}" + "".join(f"{cost:>12.1f}" for cost in costs.values()))
+def cases(messages: int) -> Iterator[Case]:
+    """Every case, in runs and one by one."""
+    for length, words in ((RUN, f"runs of {RUN}"), (1, "one by one")):
+        count = max(messages - messages % (4 * length), 4 * length)
+        for name, moves in MOVES.items():
+            yield Case(f"window: {name}, {words}", partial(_prepare, moves, count, length))
 
 
-def measure(case: Case, messages: int, length: int, rounds: int) -> float:
-    """Nanoseconds a message, the best of so many rounds."""
-    messages -= messages % (4 * length)
-    best = float("inf")
-    for _ in range(rounds):
-        runs = make_runs(messages, length)
-        gc.disable()
-        start = time.process_time_ns()
-        case(runs)
-        best = min(best, time.process_time_ns() - start)
-        gc.enable()
-    return round(best / messages, 2)
+def _prepare(moves: Moves, messages: int, length: int) -> Work:
+    runs = make_runs(messages, length)
+
+    def work() -> int:
+        moves(runs)
+        return messages
+
+    return work
 
 
 def make_runs(messages: int, length: int) -> list[Batch]:
@@ -177,18 +150,14 @@ def swapped(runs: list[Batch]) -> Iterator[Batch]:
         yield one
 
 
-CASES: dict[str, Case] = {
-    "receive, in order": receive_in_order,
-    "receive, in order, put alone": put_in_order,
-    "receive, in order, kept until stable": receive_kept,
-    "receive, runs swapped": receive_swapped,
-    "receive, behind a gap": receive_behind_gap,
-    "receive, everything twice": receive_duplicates,
+MOVES: dict[str, Moves] = {
+    "receive in order": receive_in_order,
+    "put alone": put_in_order,
+    "receive, kept until stable": receive_kept,
+    "receive swapped": receive_swapped,
+    "receive behind a gap": receive_behind_gap,
+    "receive everything twice": receive_duplicates,
     "send and purge": send_and_purge,
     "send and purge inside runs": send_and_purge_askew,
     "resend": resend,
 }
-
-
-if __name__ == "__main__":
-    main()

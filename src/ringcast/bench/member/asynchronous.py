@@ -1,0 +1,80 @@
+"""Members that send, receive or answer by the asynchronous API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import ringcast
+from ringcast.bench.figures import percentiles
+from ringcast.bench.job import Job, Report
+from ringcast.bench.member.common import GROUP, address_of, name_of, stack_of, wait_for_view
+from ringcast.bench.member.ping import WARM_UP
+from ringcast.bench.messages import Check, Messages
+
+
+class AsyncMember:
+    """A sender or a receiver, message by message."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._messages = Messages(job.size, job.count)
+        self._loop = asyncio.new_event_loop()
+
+    def open(self, first: Report) -> Report:
+        self._group = self._loop.run_until_complete(self._join(first))
+        return {"endpoint": self._group.endpoint, "name": self._group.name}
+
+    def meet(self, others: list[Report]) -> None:
+        self._view = wait_for_view(self._group, len(others))
+        self._names = [str(other["name"]) for other in others]
+
+    def play(self) -> Report:
+        return self._loop.run_until_complete(self._play())
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._group.close())
+
+    async def _join(self, first: Report) -> ringcast.Group:
+        job = self._job
+        receive = job.role != "sender"
+        return await ringcast.join(GROUP, stack_of(job, first), name=name_of(job), receive=receive)
+
+    async def _play(self) -> Report:
+        if self._job.role == "sender":
+            began = time.monotonic()
+            for payload in self._messages.each():
+                await self._group.send(payload)
+            return {"began": began}
+        check = Check(self._messages)
+        async for message in self._group:
+            if check.one(message.payload):
+                break
+        return check.report()
+
+
+class AsyncPing(AsyncMember):
+    """Asks and waits for the answer, or answers; to one, or to everybody."""
+
+    async def _play(self) -> Report:
+        job, group = self._job, self._group
+        payload = self._messages.pool[0]
+        count = job.count + WARM_UP
+        other = address_of(self._view, self._names[1 - job.index])
+        to = None if job.to_all else other
+        if job.role == "pong":
+            async for message in group:
+                if message.sender == other:
+                    await group.send(message.payload, to=to)
+                    count -= 1
+                    if not count:
+                        break
+            return {"count": job.count}
+        times = []
+        for _ in range(count):
+            before = time.perf_counter()
+            await group.send(payload, to=to)
+            while (await group.receive()).sender != other:
+                pass
+            times.append(time.perf_counter() - before)
+        return percentiles(times[WARM_UP:])
