@@ -26,7 +26,7 @@ class Row:
     share: float = 1.0
     """The part of the scenario's messages that it gets, so that slow ones end in time too."""
     api: str = "batch"
-    """"batch", "sync", "async"; "slices" for the bare pair."""
+    """"batch", "sync", "async"; "struct" for the bare pair."""
     spec: StackSpec | None = None
     pause: float = 0.0
     """Seconds a message that the last receiver takes, which nobody waits for."""
@@ -69,8 +69,8 @@ class Scenario:
 
 
 RAW = Row(who="raw", contestant="raw-multicast", kind="raw")
-RAW_SLICES = Row(who="raw, slices", contestant="raw-multicast", kind="raw", api="slices")
-"""The same with messages cut by slices of Python, and not by a struct as the codec does it."""
+RAW_STRUCT = Row(who="raw, struct", contestant="raw-multicast", kind="raw", api="struct")
+"""The same with messages cut by a struct, as the codec does it, and not by a slice each."""
 RAW_TCP = Row(who="raw", contestant="raw-tcp", kind="raw")
 RAW_LARGE = Row(who="raw", contestant="raw-large", kind="raw")
 RAW_PING = Row(who="raw", contestant="raw-ping", kind="raw", api="async")
@@ -94,7 +94,7 @@ STREAMS = (
     Scenario(
         name="1-3-1k",
         title="1 sender, 3 receivers, 1,000 bytes, UDP multicast, send_many and batches()",
-        rows=(RAW, RAW_SLICES, ringcast(), *PEERS),
+        rows=(RAW, RAW_STRUCT, ringcast(), *PEERS),
         goals=(Goal(least=0.8), Goal(against="peers", least=3.0)),
         count=1_200_000,
         quick=6_000,
@@ -102,7 +102,7 @@ STREAMS = (
     Scenario(
         name="1-3-100",
         title="the same with 100 bytes",
-        rows=(RAW, RAW_SLICES, ringcast(), *PEERS),
+        rows=(RAW, RAW_STRUCT, ringcast(), *PEERS),
         goals=(Goal(least=0.6),),
         size=100,
         count=4_000_000,

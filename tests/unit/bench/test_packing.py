@@ -3,7 +3,7 @@
 import pytest
 
 from ringcast.bench.messages import Buffer, Messages
-from ringcast.bench.raw.packing import DATAGRAM, HEADER, ack_every, cut, cut_by_slices, packets
+from ringcast.bench.raw.packing import DATAGRAM, HEADER, ack_every, cut, cut_by_struct, packets
 
 
 @pytest.mark.parametrize("size", [1, 100, 999, 1_000, 7_000, 60_000])
@@ -15,8 +15,8 @@ def test_what_is_packed_is_cut_again(size: int) -> None:
     for packet in packets(messages):
         datagram = bytearray(b"".join(packet.buffers))
         assert len(datagram) == packet.nbytes + HEADER.size <= DATAGRAM + HEADER.size
-        by_struct += cut(datagram)
-        by_slices += cut_by_slices(bytearray(b"before") + datagram, at=6)
+        by_struct += cut_by_struct(datagram)
+        by_slices += cut(bytearray(b"before") + datagram, at=6)
         assert packet.high > high
         high = packet.high
     assert high == 1_500

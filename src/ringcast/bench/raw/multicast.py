@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ringcast.bench.job import BenchFailure, Contestant, Job, Report
 from ringcast.bench.messages import Check, Messages
 from ringcast.bench.raw import sockets
-from ringcast.bench.raw.packing import ACK, WINDOW, ack_every, cut, cut_by_slices, packets
+from ringcast.bench.raw.packing import ACK, WINDOW, ack_every, cut, cut_by_struct, packets
 
 GROUP, PORT = "239.77.9.1", 7791
 
@@ -62,7 +62,7 @@ class Receiver:
     def __init__(self, job: Job) -> None:
         self._index = job.index
         self._size = job.size
-        self._cut = cut_by_slices if job.api == "slices" else cut
+        self._cut = cut_by_struct if job.api == "struct" else cut
         self._check = Check(Messages(job.size, job.count))
 
     def open(self, first: Report) -> Report:

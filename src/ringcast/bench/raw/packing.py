@@ -50,20 +50,17 @@ def packets(messages: Messages) -> Iterator[Packet]:
 
 
 def cut(data: bytearray, at: int = 0) -> Sequence[Buffer]:
-    """The messages of a datagram that begins here, each as bytes of its own.
-
-    A struct does it, as in a member's codec: five times as fast as slices.
-    """
-    _, count, size = HEADER.unpack_from(data, at)
-    return _cutter(count, size).unpack_from(data, at + HEADER.size)
-
-
-def cut_by_slices(data: bytearray, at: int = 0) -> Sequence[Buffer]:
-    """The same with a slice for each message."""
+    """The messages of a datagram that begins here, each as bytes of its own, by a slice each."""
     _, count, size = HEADER.unpack_from(data, at)
     begin, end = at + HEADER.size, at + HEADER.size + count * size
     whole = bytes(memoryview(data)[begin:end])
     return [whole[at : at + size] for at in range(0, len(whole), size)]
+
+
+def cut_by_struct(data: bytearray, at: int = 0) -> Sequence[Buffer]:
+    """The same by a struct, as in a member's codec: up to five times as fast."""
+    _, count, size = HEADER.unpack_from(data, at)
+    return _cutter(count, size).unpack_from(data, at + HEADER.size)
 
 
 @lru_cache(64)
