@@ -16,6 +16,7 @@ import pytest
 from ringcast.core import codec, lockfree
 from ringcast.core.address import Address
 from ringcast.core.frames import Ack, Ending, Frame
+from ringcast.core.inbox import Inbox
 from ringcast.core.interleave import faulty
 from ringcast.core.part import Installation
 from ringcast.core.windows import ReceiveWindow
@@ -23,10 +24,14 @@ from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.nakack4 import NakAck4Layer
 from ringcast.parts.failure import FailurePart
+from ringcast.services import seeker
+from ringcast.services.filter import Newcomer
+from ringcast.services.seeker import Seeker
 
 CHECKER = "tests/unit/core/test_interleave.py::"
 MULTICAST = "tests/sim/test_multicast.py::"
 MEMBERSHIP = "tests/sim/test_membership.py::"
+STATE = "tests/sim/test_state.py::"
 
 
 def no_second_read() -> None:
@@ -118,6 +123,26 @@ def a_paused_member_accuses() -> None:
     FailurePart._forgive = lambda self: None  # type: ignore[method-assign]
 
 
+def a_state_counts_before_what_is_in_it() -> None:
+    """Let a newcomer take a state with messages that have not come to it."""
+    Seeker._has_come = lambda self: True  # type: ignore[method-assign]
+
+
+def half_a_state_is_kept() -> None:
+    """Let a newcomer not mind that whoever gives the state is gone."""
+    seeker.UNDER_WAY = frozenset()
+
+
+def a_newcomer_gets_all_messages() -> None:
+    """Let a newcomer's application be given what its state contains."""
+    Newcomer.filter = lambda self, events: list(events)  # type: ignore[method-assign]
+
+
+def messages_stop_the_state() -> None:
+    """Let messages for a newcomer alone wait before its state."""
+    Inbox.early = property(lambda self: 0, lambda self, value: None)  # type: ignore[assignment]
+
+
 class Protection(NamedTuple):
     """A line of defence: how to remove it, and the test that then fails."""
 
@@ -152,6 +177,19 @@ PROTECTIONS = (
     Protection(
         no_checksum,
         "tests/properties/test_codec.py::test_a_hundred_thousand_mutated_datagrams_are_dropped",
+    ),
+    Protection(
+        a_state_counts_before_what_is_in_it,
+        STATE + "test_what_only_a_crashed_giver_knew_is_in_nobodys_state",
+    ),
+    Protection(half_a_state_is_kept, STATE + "test_a_giver_crashes_half_way_and_another_goes_on"),
+    Protection(
+        a_newcomer_gets_all_messages,
+        STATE + "test_a_newcomer_under_load_ends_up_with_what_the_others_have",
+    ),
+    Protection(
+        messages_stop_the_state,
+        STATE + "test_messages_for_the_newcomer_alone_do_not_keep_the_state_from_coming",
     ),
     Protection(
         a_paused_member_accuses,

@@ -8,6 +8,7 @@
     │   └── NotMember     a message for somebody who is not in the view
     ├── Timeout           a wait with a bound reached it
     ├── JoinFailed        no group was joined; the sentence says what was tried
+    ├── StateFailed       the group has a state, and nobody could give it
     └── RemoteError       a peer sent something wrong: counted and dropped, never seen by users
         ├── Malformed     bytes that are no frame
         ├── WrongVersion  a frame of another version of the protocol
@@ -45,9 +46,20 @@ class NotMember(LocalError, ValueError):
 class Timeout(RingcastError, TimeoutError):
     """A wait with a bound reached it; the sentence says what it waited for."""
 
+    def __init__(self, sentence: str, *, sent: int = 0, waits_for: tuple[str, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.sent = sent
+        """Of messages to be sent: how many were, before the time was over."""
+        self.waits_for = waits_for
+        """The names of the members that did not take what was sent before, as far as known."""
+
 
 class JoinFailed(RingcastError):
     """No group was joined; the sentence says what was tried."""
+
+
+class StateFailed(RingcastError):
+    """The group has a state, and nobody could give it; the sentence says who tried."""
 
 
 class RemoteError(RingcastError):

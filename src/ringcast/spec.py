@@ -4,7 +4,7 @@ written as TOML."""
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from ringcast.layers.fragment import Fragment
 from ringcast.layers.large import Large
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.layers.pace import Pace
 from ringcast.layers.unicast.layer import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.parts.discovery import Discovery
@@ -34,6 +35,7 @@ PROTOCOLS: dict[str, type[Spec]] = {
         Large,
         Fragment,
         Flow,
+        Pace,
         NakAck4,
         NakAck3,
         Unicast,
@@ -111,6 +113,26 @@ class StackSpec:
             parts[owner] = _with(parts[owner], {name: value})
         return StackSpec(*parts)
 
+    def with_settings(self, settings: Mapping[str, object]) -> StackSpec:
+        """The stack with settings changed that are named in full, as in "NakAck4.capacity"; a role
+        will do for the protocol ("multicast.capacity"). Raises ConfigError.
+
+        Those of one protocol are changed together, so that only their new values have to fit.
+        """
+        changes: dict[str, dict[str, object]] = {}
+        for full, value in settings.items():
+            protocol, dot, name = full.rpartition(".")
+            if not dot:
+                raise ConfigError(f'{full} is no setting: name its protocol, "NakAck4.{full}"')
+            own = changes.setdefault(self[protocol].role, {})
+            if name in own:
+                raise ConfigError(f"{full} is set twice: give one value")
+            own[name] = tuple(value) if isinstance(value, list) else value
+        spec = self
+        for role, values in changes.items():
+            spec = spec.replace(role, **values)
+        return spec
+
     def without(self, name: str) -> StackSpec:
         """The stack without this protocol, named like its class or its role."""
         kept = [p for p in self.protocols if name not in (type(p).__name__, p.role)]
@@ -159,7 +181,7 @@ class StackSpec:
         """The stack as TOML: a table per protocol, in order, with every value."""
         tables = []
         for protocol in self.protocols:
-            rows = [f"{name} = {_toml(value)}" for name, value in protocol.values().items()]
+            rows = [f"{name} = {toml_value(value)}" for name, value in protocol.values().items()]
             tables.append("\n".join([f"[{type(protocol).__name__}]", *rows]))
         return "\n\n".join(tables) + "\n"
 
@@ -240,11 +262,12 @@ def _with(part: Spec, settings: dict[str, object]) -> Spec:
     return type(part)(**{**part.values(), **settings})
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A setting's value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(value)

@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 
 from ringcast import presets
+from ringcast.core.events import Expelled
 from ringcast.errors import TooLarge
 from ringcast.layers.flow import Flow, FlowLayer
+from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.parts.slow import Slow
 from ringcast.sim import Member, World
 from ringcast.sim.faults import Sighting
@@ -209,12 +211,32 @@ def test_a_slow_member_is_waited_for_by_name() -> None:
     assert a.blocked
 
 
-def test_a_slow_member_is_taken_out_of_the_group() -> None:
-    world, a, b, c = trio(spec=stable().insert(Slow(policy="evict", bound=2.0)))
-    c.busy()
-    a.send(messages(100))
-    world.run_until(lambda: a.view is not None and c.me not in a.view, seconds=10.0)
-    world.run_until(lambda: len(b.delivered) == 100, seconds=2.0)
+@pytest.mark.parametrize("slow", ["a", "b", "c"])
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+@pytest.mark.parametrize("window", ["credits", "acks"])
+def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
+    slow: str, loss: float, window: str
+) -> None:
+    spec = stable() if window == "credits" else presets.lan().replace(NakAck4(capacity=20))
+    world, *members = trio(spec=spec.insert(Slow(policy="evict", bound=2.0)))
+    still = world.members[slow]
+    sender, other = (member for member in members if member is not still)
+    world.loss = loss
+    still.busy()
+    sender.send(messages(100))
+    evicted = world.now
+    world.run_until(
+        lambda: sender.view is not None and still.me not in sender.view, 1.25 * 2.0 + 1.0
+    )
+    assert world.now - evicted >= 2.0
+    world.run_until(lambda: len(other.delivered) == 100, seconds=2.0)
+    still.idle()
+    world.settle()
+    told = [event.reason for event in still.events if isinstance(event, Expelled)]
+    assert told == [f"evicted: held the group back for 2 seconds, as seen by {sender.name}"]
+    assert not any(isinstance(event, Expelled) for event in sender.events + other.events)
+    assert world.united  # It has come back by a merge.
+    assert world.check() == []
 
 
 # --- what is too large ---------------------------------------------------------------------------

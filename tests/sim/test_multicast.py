@@ -209,3 +209,22 @@ def test_twenty_joins_while_a_sender_runs_flat_out() -> None:
     world.settle()
     assert world.united
     assert world.check() == []
+
+
+def test_a_member_two_views_behind_is_given_nothing_of_the_view_between() -> None:
+    world = World(1, presets.lan())
+    a, b, _, d = world.join("a", "b", "c", "d")
+    d.pause()
+    rule = world.drop(lambda frame: frame.target == "d")
+    world.run_until(lambda: len(a.view or ()) == 3, 20.0)
+    a.busy()  # So that b's message stays in its window.
+    b.send(b"of the view between")
+    world.run(0.5)
+    world.start("e")
+    world.run_until(lambda: len(a.view or ()) == 4, 20.0)
+    rule.remove()
+    b.send(b"of the last view")
+    world.run(0.3)
+    d.resume()
+    world.run(1.0)
+    assert world.check() == []

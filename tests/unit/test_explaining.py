@@ -84,7 +84,11 @@ def test_the_toml_with_its_comments_is_the_stack(name: str) -> None:
         ("lan", ""),
         ("loopback", "sets timeout, interval, merge_interval of Discovery; sets bind of Udp"),
         ("stable", "has Flow besides; has NakAck3 instead of NakAck4; has Stability besides"),
-        ("bulk", "has Large besides; sets retain of NakAck4; has Slow besides"),
+        (
+            "bulk",
+            "has Large besides; has Pace besides; sets max_bytes, request_messages, flight_bytes,"
+            " retain of NakAck4; has Slow besides",
+        ),
     ],
 )
 def test_how_presets_differ_from_lan(name: str, differs: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ringcast.core.address import Address
 from ringcast.core.batch import Payload
+from ringcast.core.env import Env
 from ringcast.core.fragments import Assembly, FragmentHeader, read_header
 from ringcast.core.timers import NEVER
 
@@ -19,15 +18,14 @@ class Assemblies:
     A message that passes a bound is given up: its pieces are freed, and what still comes of it is
     not kept."""
 
-    def __init__(
-        self, max_message: int, max_count: int, max_bytes: int, counters: Counter[str]
-    ) -> None:
+    def __init__(self, max_message: int, max_count: int, max_bytes: int, env: Env) -> None:
         self.nbytes = 0
         """Bytes of all pieces that are kept."""
         self._max_message = max_message
         self._max_count = max_count
         self._max_bytes = max_bytes
-        self._counters = counters
+        self._counters = env.counters
+        self._env = env
         self._open: dict[Stream, Assembly] = {}
 
     def take(self, stream: Stream, seqno: int, payload: Payload, now: float) -> Assembly | None:
@@ -59,7 +57,8 @@ class Assemblies:
         return assembly
 
     def _begin(self, header: FragmentHeader, seqno: int) -> Assembly:
-        assembly = Assembly(header, seqno)
+        room = self._env.memory(header.total) if header.total <= self._max_message else None
+        assembly = Assembly(header, seqno, room)
         making = sum(1 for other in self._open.values() if other.broken is None)
         if header.total > self._max_message:
             assembly.give_up(f"it has {header.total:,} bytes, more than max_message")
@@ -80,6 +79,11 @@ class Assemblies:
             if assembly.broken is None and assembly.touched <= before:
                 self.nbytes -= assembly.nbytes
                 assembly.give_up(reason)
+
+    def nbytes_of(self, stream: Stream) -> int:
+        """Bytes that are kept of one stream."""
+        assembly = self._open.get(stream)
+        return 0 if assembly is None else assembly.nbytes
 
     @property
     def oldest(self) -> float:

@@ -92,3 +92,7 @@ class Batch:
 
 FRAGMENT = 1
 """Flag: each payload is a fragment of a larger message, with a fragment's header before it."""
+CALL = 4
+"""Flag: each payload is a call, which comes in its order but is no message: somebody answers it."""
+LETTER = 8
+"""Flag: each payload is a letter to the receiver's desk; the application never sees it."""

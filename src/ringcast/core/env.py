@@ -4,6 +4,7 @@ counters."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ringcast.core.address import Address, Peer
@@ -12,6 +13,7 @@ from ringcast.core.tap import Tap
 from ringcast.core.timers import Timers
 
 if TYPE_CHECKING:
+    from ringcast.core.events import Event
     from ringcast.core.part import Part
 
 
@@ -38,6 +40,7 @@ class Env:
         "clock_offset",
         "counters",
         "me",
+        "memory",
         "mtu",
         "now",
         "out",
@@ -45,6 +48,7 @@ class Env:
         "rng",
         "tap",
         "timers",
+        "witness",
     )
 
     def __init__(self, peer: Peer, rng: Dice, clock_offset: float = 0.0, mtu: int = 60_000) -> None:
@@ -57,13 +61,21 @@ class Env:
         """What to add to `now` for the time of day."""
         self.mtu = mtu
         """The largest datagram that carries messages, in bytes."""
+        self.memory: Callable[[int], memoryview | None] = no_memory
+        """Memory for a message of this size, taken only as it is filled; None to let it grow."""
         self.timers: Timers[Part] = Timers()
         self.out = Outbox()
         self.counters: Counter[str] = Counter()
         self.tap: Tap | None = None
         """Who listens to what the protocols do, if anybody does."""
+        self.witness: Callable[[Event], None] | None = None
+        """Who is told at once of all events but messages, before the application takes them."""
 
     @property
     def clock(self) -> int:
         """The time of day in microseconds, for stamps that others read."""
         return int((self.now + self.clock_offset) * 1e6)
+
+
+def no_memory(size: int) -> None:
+    """Nobody gives memory of a special kind."""

@@ -86,6 +86,35 @@ class Progress:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class StateAsked:
+    """A newcomer wants the application's state, as it is when it has come to this place.
+
+    Whoever hands events to the application sees to it; the application never gets this one.
+    """
+
+    joiner: Address
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateTaken:
+    """Up to here messages may be part of the state that this newcomer was given.
+
+    Whoever hands events to the application leaves those out; it never gets this one.
+    """
+
+
 Event = (
-    Batch | ViewChange | Merged | Suspected | Expelled | Skipped | Undelivered | Outpaced | Progress
+    Batch
+    | ViewChange
+    | Merged
+    | Suspected
+    | Expelled
+    | Skipped
+    | Undelivered
+    | Outpaced
+    | Progress
+    | StateAsked
+    | StateTaken
 )

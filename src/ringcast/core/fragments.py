@@ -10,7 +10,10 @@ index."""
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from typing import overload
 
 from ringcast.core.batch import Payload
 
@@ -46,14 +49,80 @@ def read_header(payload: Payload) -> FragmentHeader | None:
     return header
 
 
+class Fragments(Sequence[Payload]):
+    """Some fragments of a message, all of one size, each made when somebody looks at it.
+
+    So a window that keeps them keeps nothing but the message itself, and what is made for the wire
+    is free again once it has left.
+    """
+
+    __slots__ = ("_header", "_indices", "_piece", "_view", "size")
+
+    def __init__(
+        self, view: memoryview, piece: int, header: tuple[int, int, int], indices: range
+    ) -> None:
+        self._view = view
+        self._piece = piece
+        self._header = header
+        """Number of the message, count of its fragments, and its size."""
+        self._indices = indices
+        begin = indices.start * piece
+        self.size = FRAGMENT_HEADER_SIZE + min(piece, len(view) - begin)
+        """Bytes of each."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them."""
+        return self.size * len(self._indices)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the last fragment of the message is among them."""
+        return self._indices.stop == self._header[1]
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, at: int) -> Payload: ...
+    @overload
+    def __getitem__(self, at: slice) -> Fragments: ...
+
+    def __getitem__(self, at: int | slice) -> Payload | Fragments:
+        if isinstance(at, slice):
+            return Fragments(self._view, self._piece, self._header, self._indices[at])
+        return self._make(self._indices[at])
+
+    def __iter__(self) -> Iterator[Payload]:
+        return map(self._make, self._indices)
+
+    def _make(self, index: int) -> bytes:
+        message, count, total = self._header
+        begin = index * self._piece
+        piece = self._view[begin : begin + self._piece]
+        return b"".join((_HEADER.pack(message, index, count, total), piece))
+
+
 class Cutting:
     """One message on its way out, cut as far as there is room and no further."""
 
-    __slots__ = ("_piece", "_view", "count", "last", "message", "next", "payload", "reported")
+    __slots__ = (
+        "_piece",
+        "_view",
+        "count",
+        "flags",
+        "last",
+        "message",
+        "next",
+        "payload",
+        "reported",
+    )
 
-    def __init__(self, payload: Payload, message: int, fragment_size: int) -> None:
+    def __init__(self, payload: Payload, message: int, fragment_size: int, flags: int = 0) -> None:
         self.payload = payload
         self.message = message
+        self.flags = flags
+        """Those of the whole message."""
         self.next = 0
         """The index of the fragment that comes next."""
         self.last = 0
@@ -66,22 +135,15 @@ class Cutting:
         self.count = -(-len(payload) // self._piece)
         assert 0 < self.count <= COUNT_MAX
 
-    def cut(self, most: int) -> list[Payload]:
-        """The next fragments, this many at the most: the only copies that are made of the
-        message."""
-        piece, total = self._piece, len(self.payload)
+    def cut(self, most: int) -> Fragments:
+        """The next fragments, this many at the most, and of one size: the last may stand alone."""
+        total = len(self.payload)
         until = min(self.count, self.next + most)
-        fragments: list[Payload] = [
-            b"".join(
-                (
-                    _HEADER.pack(self.message, index, self.count, total),
-                    self._view[index * piece : (index + 1) * piece],
-                )
-            )
-            for index in range(self.next, until)
-        ]
+        if until == self.count and total % self._piece and until - self.next > 1:
+            until -= 1
+        header, indices = (self.message, self.count, total), range(self.next, until)
         self.next = until
-        return fragments
+        return Fragments(self._view, self._piece, header, indices)
 
     def begin_anew(self, message: int) -> None:
         """Forget what was cut, under a new number."""
@@ -94,10 +156,16 @@ class Cutting:
 
 
 class Assembly:
-    """One message on its way in: the pieces that have come, or the reason why they are thrown
-    away."""
+    """One message on its way in: what has come of it, or the reason why that is thrown away.
+
+    Each piece is copied behind the others as it comes, while it is in the processor's cache, and
+    its datagram is free again: keeping all of them to join them at the end takes twice the memory
+    and the time. Where the owner of the stack gives memory for the whole, it is filled; else it
+    grows with what has really come, in a BytesIO that hands it out without another copy."""
 
     __slots__ = (
+        "_body",
+        "_room",
         "broken",
         "count",
         "first",
@@ -105,21 +173,21 @@ class Assembly:
         "message",
         "nbytes",
         "next",
-        "pieces",
         "reported",
         "total",
         "touched",
     )
 
-    def __init__(self, header: FragmentHeader, seqno: int) -> None:
+    def __init__(self, header: FragmentHeader, seqno: int, room: memoryview | None = None) -> None:
         self.message, self.count, self.total = header.message, header.count, header.total
+        self._room = room
+        self.nbytes = 0
+        """Bytes that are kept: what has really come, whatever the header promises."""
         self.first = seqno
         self.last = seqno - 1
         """The seqno of the last fragment that came."""
         self.next = 0
-        self.pieces: list[Payload] = []
-        self.nbytes = 0
-        """Bytes that are kept: what has really come, whatever the header promises."""
+        self._body = BytesIO()
         self.broken: str | None = None
         """Why the message will never be whole; None while it may."""
         self.touched = 0.0
@@ -138,8 +206,15 @@ class Assembly:
             self.count = header.count
         self.last, self.next = seqno, header.index + 1
         if self.broken is None:
-            self.pieces.append(piece)
-            self.nbytes += len(piece)
+            self._keep(piece)
+
+    def _keep(self, piece: memoryview) -> None:
+        begin = self.nbytes
+        self.nbytes += len(piece)
+        if self._room is None:
+            self._body.write(piece)
+        else:
+            self._room[begin : self.nbytes] = piece
 
     @property
     def ended(self) -> bool:
@@ -147,14 +222,20 @@ class Assembly:
         return self.next == self.count
 
     def give_up(self, reason: str) -> None:
-        """Free the pieces: the message will not be whole."""
+        """Free what has come: the message will not be whole."""
         if self.broken is None:
             self.broken = reason
-        self.pieces = []
-        self.nbytes = 0
+        self._free()
 
-    def join(self) -> bytes | None:
+    def take(self) -> Payload | None:
         """The message, whose last piece has come; None when it is broken after all."""
         if self.broken is None and self.nbytes != self.total:
             self.give_up("its parts do not fit together")
-        return None if self.broken is not None else b"".join(self.pieces)
+        if self.broken is not None:
+            return None
+        whole = self._body.getvalue() if self._room is None else self._room.toreadonly()
+        self._free()
+        return whole
+
+    def _free(self) -> None:
+        self._room, self._body, self.nbytes = None, BytesIO(), 0

@@ -76,6 +76,8 @@ class Ack(Frame):
     code = 3
     kind = "ACK"
     delivered: int
+    ahead: int = 0
+    """How many messages beyond that have come already."""
 
 
 @dataclass(slots=True)
@@ -375,11 +377,13 @@ class Credit(Frame):
 
 @dataclass(slots=True)
 class Whole(Frame):
-    """I have the whole of your large message, whose last fragment has this seqno."""
+    """I have the whole of your large message, whose last fragment has this seqno, and my
+    application has taken what you sent up to `taken`."""
 
     code = 42
     kind = "WHOLE"
     seqno: int
+    taken: int
 
 
 @dataclass(slots=True)

@@ -8,13 +8,14 @@ that. Its size is bounded by their windows.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from ringcast.core.address import Address
-from ringcast.core.batch import Batch
+from ringcast.core.batch import CALL, LETTER, Batch, Payload
 from ringcast.core.env import Env
 from ringcast.core.events import Event, Skipped
-from ringcast.core.part import Layer
+from ringcast.core.part import Layer, Part
 
 
 class Delivery(Protocol):
@@ -33,6 +34,22 @@ class Taker(Protocol):
         ...
 
 
+class Desk(Part):
+    """Who reads what is not for the application: letters, and calls before they are queued."""
+
+    def sent(self, payloads: Iterable[Payload]) -> None:
+        """Calls of this member are on their way to everybody in the view."""
+        raise NotImplementedError
+
+    def letters(self, batch: Batch) -> None:
+        """Letters have come; they count as taken when they are handed to `Inbox.absorbed`."""
+        raise NotImplementedError
+
+    def calls(self, batch: Batch) -> Batch:
+        """Calls have come; what is to be queued in their place."""
+        raise NotImplementedError
+
+
 class _Place(NamedTuple):
     """What taking one event means for the layer that delivered it."""
 
@@ -43,7 +60,7 @@ class _Place(NamedTuple):
 
 
 class Inbox(Layer):
-    """The top of the ladder."""
+    """The top of the ladder; at its side the desk, for what is not for the application."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -52,6 +69,10 @@ class Inbox(Layer):
         self.group: Delivery
         self.pairs: Delivery
         self.takers: tuple[Taker, ...] = ()
+        self.desk: Desk | None = None
+        self.early = 0
+        """Bytes of messages for this member alone that may count as delivered as they come: while
+        it waits for the group's state, which comes the same way and must not wait behind them."""
         self.nbytes = 0
         """Bytes that wait for the application."""
         self.may_send = False
@@ -61,9 +82,21 @@ class Inbox(Layer):
 
     def up(self, batch: Batch) -> None:
         """Queue a batch for the application."""
+        if batch.flags & _FOR_DESK:
+            if self.desk is None:
+                self.env.counters["dropped_no_desk"] += len(batch)
+                self.absorbed(batch)
+                return
+            if batch.flags & LETTER:
+                self.desk.letters(batch)
+                return
+            batch = self.desk.calls(batch)
         self.events.append(batch)
         self.nbytes += batch.nbytes
         self._waiting[batch.sender, batch.dest is None] += 1
+        if self.early > 0 and batch.dest is not None:
+            self.early -= batch.nbytes
+            self._deliver(_place(batch))
 
     def skipped(self, event: Skipped) -> None:
         """Queue the news that messages will not come."""
@@ -71,8 +104,11 @@ class Inbox(Layer):
 
     def absorbed(self, batch: Batch) -> None:
         """A layer below keeps this batch (fragments): it counts as taken once all before it is."""
+        if self.env.tap is not None and batch.dest is None:
+            self.env.tap.absorbed(batch)
         place = _place(batch)
-        if place[:2] not in self._waiting:
+        is_early = self.early > 0 and batch.dest is not None
+        if is_early or place[:2] not in self._waiting:
             self._deliver(place)
             return
         self.events.append(place)
@@ -87,9 +123,16 @@ class Inbox(Layer):
         """Always: what is to be sent does not wait here."""
         return True
 
+    @property
+    def pausing(self) -> bool:
+        """Never: nothing is sent from here."""
+        return False
+
     def push(self, event: Event) -> None:
         """Queue something that is not a batch."""
         self.events.append(event)
+        if self.env.witness is not None:
+            self.env.witness(event)
         if isinstance(event, Skipped):
             self._waiting[event.sender, not event.direct] += 1
 
@@ -140,6 +183,9 @@ class Inbox(Layer):
                 taker.taken(place.sender, place.last)
         layer = self.group if place.is_group else self.pairs
         layer.deliver(place.sender, place.last, place.nbytes)
+
+
+_FOR_DESK = CALL | LETTER
 
 
 def _place(batch: Batch) -> _Place:

@@ -103,6 +103,11 @@ class Layer(Part):
         """Whether all that was accepted here or above has gone down."""
         return self.above.drained
 
+    @property
+    def pausing(self) -> bool:
+        """Whether a layer here or above stops only for a moment, and will send more by itself."""
+        return self.above.pausing
+
 
 class Spec:
     """The settings of one part: frozen, keyword-only, comparable, printable; `build` makes the

@@ -166,6 +166,9 @@ class Rounds(Protocol):
 class Intake(Protocol):
     """What layers tell the application's inbox besides what they hand up."""
 
+    early: int
+    """Bytes of messages for this member alone that may count as delivered as they come."""
+
     def absorbed(self, batch: Batch) -> None:
         """A layer has kept these messages: they count as taken once all before them is."""
         ...
@@ -180,13 +183,36 @@ class Numbering(Protocol):
         """The seqno of the last message that this member has sent."""
         ...
 
+    def handed(self) -> dict[Address, int]:
+        """Per member of the view: the last of its messages that was handed up here."""
+        ...
+
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
         """Free the own messages up to here as soon as everybody but these has them: no longer wait
         for these."""
         ...
 
+    def acked(self, member: Address, up_to: int) -> None:
+        """A member's application has taken the own messages up to here: it has said so with the ack
+        of a whole message."""
+        ...
+
+    def answered(self, sender: Address, up_to: int) -> None:
+        """This member has told a sender that its application has taken everything up to here: no
+        other ack is needed for that."""
+        ...
+
+    def hush(self, sender: Address, up_to: int) -> None:
+        """The ack of a whole message will speak for all of this sender's messages up to here: until
+        then ack no more than the window needs."""
+        ...
+
     def expect(self, sender: Address, up_to: int) -> None:
         """This sender's messages up to here exist: ask for those that have not come."""
+        ...
+
+    def arrived(self, sender: Address) -> int:
+        """The highest message of a sender that has come, whether or not all before it have."""
         ...
 
     def lacks(self, sender: Address, seqno: int) -> bool:

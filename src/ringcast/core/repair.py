@@ -3,8 +3,8 @@
 A gap is asked for at its second sighting: first seen when a later message overtakes it, asked for
 when it is still there after a delay that adapts to the reordering seen on the path, so that
 reordering costs no request and a loss does not wait for an interval. All gaps are asked for at
-once, as ranges. What was asked for and did not come is asked for again after about two round trips,
-then twice as long, and so on up to a bound.
+once, as ranges. What was asked for and did not come is asked for again after a round trip and four
+times its usual variation (as TCP does), then twice as long, and so on up to a bound.
 
 Gaps only open at the high end of a window, so a sighting is an interval of seqnos: what is still
 missing in it is read from the window's gaps when its time comes, and nothing needs to be updated
@@ -18,12 +18,14 @@ from ringcast.core.timers import NEVER
 from ringcast.core.windows import ReceiveWindow
 
 SIGHTINGS_MAX = 64
+GUESS = 5
+"""How many times the least delay a round trip takes, until one was seen."""
 
 
 class Pace:
     """What a path has shown: its round trip and how late overtaken messages come."""
 
-    __slots__ = ("_reorder", "_rtt", "delay_max", "delay_min", "repeat_min")
+    __slots__ = ("_reorder", "_rtt", "_spread", "delay_max", "delay_min", "repeat_min")
 
     def __init__(self, delay_min: float, delay_max: float, repeat_min: float = 0.0015) -> None:
         self.delay_min = delay_min
@@ -31,6 +33,8 @@ class Pace:
         self.repeat_min = repeat_min
         self._reorder = 0.0
         self._rtt: float | None = None
+        self._spread = 0.0
+        """How far round trips are from their mean, on average."""
 
     @property
     def delay(self) -> float:
@@ -39,12 +43,21 @@ class Pace:
 
     def repeat(self, tries: int) -> float:
         """How long after having asked so many times it is asked again."""
-        first = self.delay_max / 2 if self._rtt is None else max(self.repeat_min, 2 * self._rtt)
+        wait = GUESS * self.delay_min if self._rtt is None else self._rtt + 4 * self._spread
+        first = min(max(self.repeat_min, wait), 2 * self.delay_max)
         return min(first * 2.0 ** min(tries - 1, 16), max(2 * self.delay_max, 4 * first))
 
-    def answered(self, seconds: float) -> None:
-        """An answer took this long."""
-        self._rtt = seconds if self._rtt is None else 0.8 * self._rtt + 0.2 * seconds
+    def answered(self, seconds: float, tries: int) -> None:
+        """An answer came so long after the first of so many requests.
+
+        Which of several was answered is not known, so that says nothing, except at the beginning:
+        then it is better than a guess.
+        """
+        if self._rtt is None:
+            self._rtt, self._spread = seconds, seconds / 2
+        elif tries == 1:
+            self._spread += (abs(seconds - self._rtt) - self._spread) / 4
+            self._rtt += (seconds - self._rtt) / 8
 
     def overtaken(self, seconds: float) -> None:
         """Something came by itself, this late."""
@@ -59,12 +72,13 @@ class Pace:
 class _Sighting:
     """Missing messages among first to last, seen at one moment."""
 
-    __slots__ = ("asked_to", "due", "first", "last", "left", "seen", "tries")
+    __slots__ = ("asked_to", "began", "due", "first", "last", "left", "seen", "tries")
 
     def __init__(self, first: int, last: int, seen: float, due: float) -> None:
         self.first = first
         self.last = last
-        self.seen = seen
+        self.seen = self.began = seen
+        """When it was seen or asked for last, and asked for first."""
         self.due = due
         self.tries = 0
         """How often it was asked for since anything came of it."""
@@ -127,6 +141,8 @@ class Repair:
                 came = sighting.tries and missing.count < sighting.left
                 sighting.tries = 1 if came else sighting.tries + 1
                 sighting.seen, sighting.left = now, missing.count
+                if sighting.tries == 1:
+                    sighting.began = now
                 sighting.asked_to = sighting.last if part.count == missing.count else part.last
             sighting.due = now + self.pace.repeat(max(1, sighting.tries))
         self._sightings = [
@@ -144,16 +160,15 @@ class Repair:
 
     def _ask_on(self, sighting: _Sighting, now: float) -> None:
         """All of the last request has come, and there is more than it could hold: ask on."""
-        if sighting.tries == 1:
-            self.pace.answered(now - sighting.seen)
+        self.pace.answered(now - sighting.began, sighting.tries)
         sighting.first, sighting.asked_to = sighting.asked_to + 1, sighting.last
         sighting.due = now
 
     def _closed(self, sighting: _Sighting, now: float) -> None:
         if sighting.tries == 0:
             self.pace.overtaken(now - sighting.seen)
-        elif sighting.tries == 1:
-            self.pace.answered(now - sighting.seen)
+        else:
+            self.pace.answered(now - sighting.began, sighting.tries)
         sighting.tries = -1
 
     def _join_oldest(self) -> None:

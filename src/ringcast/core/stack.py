@@ -13,17 +13,18 @@ Nothing here blocks, reads a clock or calls the application.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from itertools import accumulate
 
 from ringcast.core.address import Address, Peer
-from ringcast.core.batch import Batch, Payload
+from ringcast.core.batch import CALL, Batch, Payload
+from ringcast.core.blocktimes import BlockTimes
 from ringcast.core.codec import decode, group_id
 from ringcast.core.env import Dice, Env
 from ringcast.core.events import Event, Suspected, ViewChange
 from ringcast.core.express import RunReader
 from ringcast.core.frames import Frame
-from ringcast.core.inbox import Inbox
+from ringcast.core.inbox import Desk, Inbox
 from ringcast.core.outbox import Datagram
 from ringcast.core.part import Installation, Part, Spec
 from ringcast.core.ports import Ports
@@ -52,7 +53,7 @@ class Stack:
             kind: part for part in self._built.parts for kind in part.kinds
         }
         built = self._built
-        ports = Ports(
+        self._ports = Ports(
             self,
             built.flush,
             built.membership,
@@ -65,8 +66,14 @@ class Stack:
             built.failure,
         )
         for part in self._built.parts:
-            part.connect(ports)
+            part.connect(self._ports)
         self._listeners = [part for part in self._built.parts if part.hears]
+
+    def seat(self, desk: Desk) -> None:
+        """Have somebody read letters and calls, beside the application; before `start`."""
+        self._built.parts.append(desk)
+        self._inbox.desk = desk
+        desk.connect(self._ports)
 
     # The verbs -----------------------------------------------------------------------------------
 
@@ -119,7 +126,9 @@ class Stack:
             else:
                 owner.on_frame(frame, source)
 
-    def send(self, payloads: Sequence[Payload], to: Address | None, now: float) -> int:
+    def send(
+        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+    ) -> int:
         """Send as many of the payloads as there is room for, as one run; returns how many that was.
 
         The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
@@ -141,7 +150,9 @@ class Stack:
             nbytes = ends[count - 1]
         if count < len(payloads):
             payloads = payloads[:count]
-        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to, size=size))
+        if flags & CALL and to is None and self._inbox.desk is not None:
+            self._inbox.desk.sent(payloads)
+        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to, flags=flags, size=size))
         return count
 
     def wake(self, now: float) -> None:
@@ -163,6 +174,10 @@ class Stack:
         delivered."""
         self.env.now = max(now, self.env.now)
         self._inbox.consumed()
+
+    def reach(self, now: float) -> None:
+        """It is so late, for what the owner does with the desk next."""
+        self.env.now = max(now, self.env.now)
 
     def leave(self, now: float) -> None:
         """Leave in order; `closed` says when it is done."""
@@ -187,13 +202,29 @@ class Stack:
         return self.env.timers.deadline if self.closed is None else float("inf")
 
     @property
-    def pending(self) -> bool:
-        """Whether `take` has something to give."""
-        return bool(self._inbox.events)
+    def waiting(self) -> Sized:
+        """What `take` has to give, to be looked at for its length only; always the same object."""
+        return self._inbox.events
+
+    @property
+    def waits_for(self) -> list[Address]:
+        """The members without whom nothing more can be sent, as far as a layer knows any."""
+        named = (member for part in self.parts for member in getattr(part, "waits_for", ()))
+        return list(dict.fromkeys(named))
+
+    @property
+    def block_times(self) -> BlockTimes:
+        """How long a message may wait until it is `writable`, by its size."""
+        return self._built.block_times
 
     def writable(self, to: Address | None = None) -> bool:
         """Whether `send` would take at least one message now."""
         return self.closed is None and self._top.room(to)[0] > 0
+
+    @property
+    def max_message(self) -> int:
+        """The largest message that can be sent, in bytes."""
+        return self._built.max_message
 
     @property
     def counters(self) -> dict[str, int]:
@@ -255,6 +286,10 @@ class Stack:
             self.closed = reason
 
     # ---------------------------------------------------------------------------------------------
+
+    def check(self, payloads: Sequence[Payload], to: Address | None) -> None:
+        """Raise what `send` would raise for these, now or later, whether there is room or not."""
+        self._check_sendable(max(map(len, payloads), default=0), to)
 
     def _check_sendable(self, size: int, to: Address | None) -> None:
         if self.closed is not None:

@@ -17,6 +17,11 @@ class Tap(Protocol):
         """This member has sent a run."""
         ...
 
+    def absorbed(self, run: Batch) -> None:
+        """A run has come that the application is not given as such: fragments of a message. It
+        counts as delivered when all before it is."""
+        ...
+
     def requested(self, origin: Address, ranges: RangeSet) -> None:
         """This member has asked for messages that it lacks."""
         ...

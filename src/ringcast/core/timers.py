@@ -48,25 +48,21 @@ class Timers(Generic[Owner]):
     @property
     def deadline(self) -> float:
         """When somebody has to be woken next; NEVER when nobody wants to be."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else NEVER
+        heap, due = self._heap, self._due
+        while heap:
+            at, count, owner, name = heap[0]
+            if due.get((owner, name)) == (at, count):
+                return at
+            heapq.heappop(heap)  # It was moved or cancelled.
+        return NEVER
 
     def pop_due(self, now: float) -> tuple[Owner, str] | None:
         """The next timer that is due, which is then no longer set; None when no more is."""
-        self._drop_stale()
-        if not self._heap or self._heap[0][0] > now:
+        if self.deadline > now or not self._heap:
             return None
         _, _, owner, name = heapq.heappop(self._heap)
         del self._due[owner, name]
         return owner, name
-
-    def _drop_stale(self) -> None:
-        heap = self._heap
-        while heap:
-            at, count, owner, name = heap[0]
-            if self._due.get((owner, name)) == (at, count):
-                return
-            heapq.heappop(heap)
 
     def _compact(self) -> None:
         """Throw out what was moved or cancelled, so that the heap stays as small as the table."""

@@ -255,6 +255,11 @@ class ReceiveWindow:
             self._store.purge(up_to)
 
     @property
+    def ahead(self) -> int:
+        """How many messages beyond `delivered` are here, or will never come."""
+        return self.high - self.delivered - self.gaps.count
+
+    @property
     def nbytes(self) -> int:
         """Bytes that are stored or kept."""
         return self._store.nbytes

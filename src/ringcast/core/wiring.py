@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, cast
 
+from ringcast.core.blocktimes import BlockTimes
 from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
 from ringcast.core.env import Env
 from ringcast.core.inbox import Delivery, Inbox, Taker
@@ -53,6 +54,8 @@ class Built:
     brakes: tuple[Brake, ...]
     max_message: int
     """The largest message that the ladder carries, in bytes."""
+    block_times: BlockTimes
+    """How long a message may wait for room."""
 
 
 class Bottom(Layer):
@@ -100,7 +103,13 @@ def build(specs: Sequence[Spec], env: Env, inbox: Inbox, group: int) -> Built:
         tracker=cast(Tracker | None, by_role.get("large")),
         brakes=tuple(cast(Brake, layer) for layer in ladder if hasattr(layer, "positions")),
         max_message=_max_message(specs, env),
+        block_times=_block_times(specs),
     )
+
+
+def _block_times(specs: Sequence[Spec]) -> BlockTimes:
+    multicast = next(spec for spec in specs if spec.role == "multicast")
+    return BlockTimes(cast(str, multicast.values()["max_block_times"]))
 
 
 def _max_message(specs: Sequence[Spec], env: Env) -> int:
@@ -110,5 +119,5 @@ def _max_message(specs: Sequence[Spec], env: Env) -> int:
     largest = env.mtu - HEADER_SIZE - DATA_SIZE - 4
     if "flow" in values:
         # What is larger than all credits would wait for more than there ever are.
-        largest = min(largest, cast(int, values["flow"]["max_credits"]))
+        largest = min(largest, cast(int, values["flow"].get("max_credits", largest)))
     return largest

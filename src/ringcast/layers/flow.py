@@ -99,6 +99,8 @@ class FlowLayer(Layer):
         self._resuming = self._again = False
         self._request = CreditRequest(0, 0, 0)
         self._asked_at = 0.0
+        self._debt = 0
+        """Bytes that were sent since the request, past their time."""
         self._pause = 0.0
         self._rounds = 0
         self._suspects: set[Address] = set()
@@ -128,7 +130,7 @@ class FlowLayer(Layer):
         else:
             assert self._held is None
             self._held, self._held_is_due = batch, False
-            limit = self._block_times.limit(max(map(len, batch.payloads)))
+            limit = self._block_times.limit(batch.size or max(map(len, batch.payloads)))
             if limit is not None:
                 self.env.timers.set(self, "held", self.env.now + limit)
 
@@ -138,6 +140,8 @@ class FlowLayer(Layer):
         self.below.down(batch)
         if had > 0 >= self.credits:
             self._ask()
+        elif had <= 0:
+            self._debt += batch.nbytes
 
     def resume(self) -> None:
         """Let go what waits here, then those above; what that makes room for is the next turn."""
@@ -168,6 +172,7 @@ class FlowLayer(Layer):
     def _ask(self) -> None:
         self._request = CreditRequest(self._numbering.sent_high, self.spent, 0)
         self._asked_at, self._pause = self.env.now, self.spec.ask_interval
+        self._debt = 0
         self._rounds += 1
         self.env.counters["credit_rounds"] += 1
         self.missing = set(self.sources) - self._suspects - self._released
@@ -216,9 +221,13 @@ class FlowLayer(Layer):
             return
         for member in self._suspects | self._released:
             self._overruns[member] = self._overruns.get(member, 0) + self.spent
-        self.credits = self.spec.max_credits
-        self.env.timers.cancel(self, "ask")
-        self.resume()
+        # What went out past its time is not forgiven: nobody has answered for it.
+        self.credits = self.spec.max_credits - self._debt
+        if self.credits <= 0:
+            self._ask()
+        else:
+            self.env.timers.cancel(self, "ask")
+            self.resume()
 
     # The receiver answers ------------------------------------------------------------------------
 
@@ -311,6 +320,11 @@ class FlowLayer(Layer):
         """Bytes sent since the last credits: max_credits and a message at the most, unless
         max_block_times is set."""
         return self.spec.max_credits - self.credits
+
+    @property
+    def waits_for(self) -> tuple[Address, ...]:
+        """The members without whose answers there are no credits."""
+        return tuple(sorted(self.missing)) if self.credits <= 0 else ()
 
     @property
     def holding(self) -> int:

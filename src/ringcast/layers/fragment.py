@@ -8,7 +8,7 @@ untouched.
   is. While it waits, there is no room for others: order is kept, and besides the message itself
   nothing more than the window is in memory. A message that a view with newcomers overtakes is begun
   anew, so that the newcomers get it whole.
-- Receiving believes nothing: pieces are kept as they come, in what they came in, and joined once.
+- Receiving believes nothing: a message grows by what has really come, whatever its header says.
   Messages that are not whole yet are bounded in number, bytes and time, and go when their sender
   does. A message that is given up on the way is announced to the application in its place, as
   skipped.
@@ -30,14 +30,14 @@ from ringcast.core.batch import FRAGMENT, Batch, Payload
 from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
 from ringcast.core.env import Env
 from ringcast.core.events import Progress, Skipped
-from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, WHOLE, Assembly, Cutting, read_header
+from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, WHOLE, Assembly, Cutting, Fragments
 from ringcast.core.part import Installation, Layer, Spec
 from ringcast.core.ports import Ports
 from ringcast.core.timers import NEVER
 from ringcast.errors import ConfigError
 
-RUN_MAX = 64
-"""Fragments that are cut at once; more would only make the copies live longer."""
+RUN_MAX = 16
+"""Fragments that are sent at once; more would make bursts of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class FragmentLayer(Layer):
         self.frag_size = frag_size
         self._queues: dict[Address | None, deque[Batch | Cutting]] = {}
         self._assemblies = Assemblies(
-            spec.max_message, spec.max_incomplete, spec.max_incomplete_bytes, env.counters
+            spec.max_message, spec.max_incomplete, spec.max_incomplete_bytes, env
         )
         self._messages = 0
         self._flags = FRAGMENT
@@ -151,6 +151,15 @@ class FragmentLayer(Layer):
         )
 
     @property
+    def holding_bytes(self) -> int:
+        """Bytes of messages that were accepted and have not left whole."""
+        return sum(
+            len(item.payload) if isinstance(item, Cutting) else item.nbytes
+            for queue in self._queues.values()
+            for item in queue
+        )
+
+    @property
     def drained(self) -> bool:
         return not self._queues and self.above.drained
 
@@ -159,6 +168,10 @@ class FragmentLayer(Layer):
         """Bytes of messages in the making."""
         return self._assemblies.nbytes
 
+    def incomplete_of(self, sender: Address) -> int:
+        """Bytes that have come of this sender's message to the group."""
+        return self._assemblies.nbytes_of((sender, True))
+
     def _split(self, batch: Batch) -> Iterator[Batch | Cutting]:
         """The batch as runs of small messages, and large ones by themselves."""
         for is_large, group in groupby(batch.payloads, lambda p: len(p) > self.frag_size):
@@ -166,9 +179,10 @@ class FragmentLayer(Layer):
             if is_large:
                 for payload in payloads:
                     self._messages += 1
-                    yield Cutting(payload, self._messages, self.frag_size)
+                    yield Cutting(payload, self._messages, self.frag_size, batch.flags)
             else:
-                yield Batch(batch.sender, payloads, sum(map(len, payloads)), dest=batch.dest)
+                nbytes, flags = sum(map(len, payloads)), batch.flags
+                yield Batch(batch.sender, payloads, nbytes, dest=batch.dest, flags=flags)
 
     def _push(self) -> None:
         """Send what waits, as far as there is room. Sending may make room: then once more."""
@@ -206,9 +220,17 @@ class FragmentLayer(Layer):
         fragments = cutting.cut(most)
         if fragments:  # None when the last ones wait below.
             cutting.last = self._numbering.sent_high + len(fragments)
-            nbytes = sum(map(len, fragments))
-            self.below.down(Batch(self.env.me, fragments, nbytes, dest=dest, flags=self._flags))
             self._report(self.env.me, cutting, cutting.done, len(cutting.payload))
+            self.below.down(
+                Batch(
+                    self.env.me,
+                    fragments,
+                    fragments.nbytes,
+                    dest=dest,
+                    flags=self._flags | cutting.flags,
+                    size=fragments.size,
+                )
+            )
 
     def _has_left(self, head: Batch | Cutting, dest: Address | None) -> bool:
         """Whether a large message is on its way to the last fragment: none of them is held by a
@@ -255,10 +277,8 @@ class FragmentLayer(Layer):
         one matters."""
         cutting = self._queues[None][0]
         assert isinstance(cutting, Cutting)
-        header = read_header(batch.payloads[-1])
-        assert header is not None
-        assert header.message == cutting.message
-        if header.index < cutting.count - 1:
+        assert isinstance(batch.payloads, Fragments)
+        if not batch.payloads.is_end:
             self._intake.absorbed(batch)
             return
         if len(batch) > 1:
@@ -275,18 +295,27 @@ class FragmentLayer(Layer):
             if not assembly.ended:
                 if assembly.broken is None:
                     self._report(batch.sender, assembly, assembly.nbytes, assembly.total)
+                    if assembly.next == 1 and batch.dest is None:
+                        self._begun(batch, assembly)
                 continue
             if begin < seqno:
                 self._intake.absorbed(batch.part(begin, seqno - 1))
             begin = seqno + 1
+            if assembly.broken is None:
+                self._report(batch.sender, assembly, assembly.nbytes, assembly.total)
             self._up_ended(batch, seqno, assembly)
         if begin <= batch.last:
             self._intake.absorbed(batch.part(begin, batch.last))
         if not self._assemblies or not self.env.timers.is_set(self, "incomplete"):
             self._watch()
 
+    def _begun(self, batch: Batch, assembly: Assembly) -> None:
+        """The first fragment of a message has come."""
+        if self._tracker is not None and batch.flags & WHOLE:
+            self._numbering.hush(batch.sender, assembly.first + assembly.count - 1)
+
     def _up_ended(self, batch: Batch, seqno: int, assembly: Assembly) -> None:
-        whole = assembly.join()
+        whole = assembly.take()
         if whole is not None:
             self._up_whole(batch, seqno, whole)
             return

@@ -6,11 +6,13 @@ followed here until every receiver has said that it has all of it, or until it i
 not.
 
 The sender notes who has to answer: the members of the view when the last fragment leaves, less
-those that leave or are suspected. A receiver answers once, when it has put the message together,
-whatever the number of fragments. Each `ack_timeout` the sender names what it waits for to those it
-waits for; they ask for what they lack, or answer again. After `attempts` of that the sender lets
-the multicast forget the message, no longer waits for those members until they have caught up, and
-tells its application who they are.
+those that leave or are suspected. A receiver answers once, when its application has taken the
+message, whatever the number of fragments; that answer is an ack for the window as well, which
+sends none of its own meanwhile unless a message is larger than half of it. Each `ack_timeout` the
+sender names what it waits for to those it waits for; they ask for what they lack, or answer that
+they have it, taken or not. After `attempts` of that the sender lets the multicast forget the
+message, no longer waits for those members until they have caught up, and tells its application who
+they are.
 
 A receiver starts a timer when it first asks for a message. When what it asked for has not come
 within `receive_timeout`, it asks no more: the message is skipped, its late fragments are dropped,
@@ -78,24 +80,36 @@ class Large(Spec):
 class _Sent:
     """A message of this member that not everybody has answered."""
 
-    __slots__ = ("due", "last", "missing", "reminders")
+    __slots__ = ("behind", "due", "last", "missing", "reminders")
 
     def __init__(self, last: int, missing: set[Address], due: float) -> None:
         self.last = last
         """The seqno of its last fragment, which is its name."""
         self.missing = missing
+        self.behind: set[Address] = set()
+        """Those that have it, and whose applications have not taken it."""
         self.due = due
         self.reminders = 0
+
+    def answered(self, member: Address, is_taken: bool) -> None:
+        """A member has it, or is waited for no longer."""
+        if is_taken:
+            self.behind.discard(member)
+        elif member in self.missing:
+            self.behind.add(member)
+        self.missing.discard(member)
 
 
 class _Received:
     """What this receiver remembers of one sender's large messages."""
 
-    __slots__ = ("nbytes", "waiting", "whole")
+    __slots__ = ("nbytes", "taken", "waiting", "whole")
 
-    def __init__(self) -> None:
+    def __init__(self, taken: int) -> None:
+        self.taken = taken
+        """Up to where the application has taken its messages."""
         self.whole: deque[int] = deque(maxlen=REMEMBERED)
-        """The messages that were acked."""
+        """The messages that are here, or were."""
         self.waiting: deque[tuple[int, int]] = deque()
         """Those that the application has not taken, with their sizes."""
         self.nbytes = 0
@@ -136,9 +150,9 @@ class LargeLayer(Layer):
         if len(self.unacked) > self.spec.max_unacked:
             self._go_on_without(next(iter(self.unacked.values())))
 
-    def _acked(self, message: _Sent, member: Address) -> None:
-        message.missing.discard(member)
-        if not message.missing:
+    def _acked(self, message: _Sent, member: Address, is_taken: bool = True) -> None:
+        message.answered(member, is_taken)
+        if not message.missing and not message.behind:
             del self.unacked[message.last]
             self._numbering.forget(message.last, ())
 
@@ -165,9 +179,10 @@ class LargeLayer(Layer):
     def _go_on_without(self, message: _Sent) -> None:
         del self.unacked[message.last]
         members = tuple(sorted(message.missing))
-        self.env.counters["undelivered"] += len(members)
-        self._control.emit(Undelivered(message.last, members))
-        self._numbering.forget(message.last, members)
+        if members:
+            self.env.counters["undelivered"] += len(members)
+            self._control.emit(Undelivered(message.last, members))
+        self._numbering.forget(message.last, [*members, *sorted(message.behind)])
 
     # The receiver acks --------------------------------------------------------------------------
 
@@ -185,30 +200,35 @@ class LargeLayer(Layer):
         received.waiting.append((seqno, batch.nbytes))
         received.nbytes += batch.nbytes
         received.whole.append(seqno)
-        self.env.out.send(Whole(seqno), batch.sender)
         self.above.up(batch)
 
     def taken(self, sender: Address, up_to: int) -> None:
         """The application has taken this sender's messages to the group up to here."""
         received = self._received.get(sender)
-        if received is not None:
-            while received.waiting and received.waiting[0][0] <= up_to:
-                received.nbytes -= received.waiting.popleft()[1]
+        if received is None:
+            return
+        received.taken = up_to
+        while received.waiting and received.waiting[0][0] <= up_to:
+            seqno, nbytes = received.waiting.popleft()
+            received.nbytes -= nbytes
+            self.env.out.send(Whole(seqno, up_to), sender)
+            self._numbering.answered(sender, up_to)
 
     def on_frame(self, frame: Frame, source: Address) -> None:
         received = self._received.get(source)
         if received is None:
             self.env.counters["dropped_not_member"] += 1
         elif isinstance(frame, Whole):
+            self._numbering.acked(source, frame.taken)
             message = self.unacked.get(frame.seqno)
             if message is None:
                 self.env.counters["late_acks"] += 1
             else:
-                self._acked(message, source)
+                self._acked(message, source, frame.taken >= frame.seqno)
         elif isinstance(frame, Unacked):
             for seqno in frame.seqnos:
                 if seqno in received.whole:
-                    self.env.out.send(Whole(seqno), source)
+                    self.env.out.send(Whole(seqno, received.taken), source)
                 else:
                     self._numbering.expect(source, seqno)
 
@@ -263,7 +283,7 @@ class LargeLayer(Layer):
             self._excuse(member)
         for member in installation.joined:
             if member != self.env.me:
-                self._received[member] = _Received()
+                self._received[member] = _Received(installation.starts[member])
 
     def on_suspect(self, member: Address, suspected: bool) -> None:
         if suspected:
@@ -274,13 +294,13 @@ class LargeLayer(Layer):
 
     def _excuse(self, member: Address) -> None:
         for message in list(self.unacked.values()):
-            if member in message.missing:
+            if member in message.missing or member in message.behind:
                 self._acked(message, member)
 
     def snapshot(self) -> dict[str, object]:
         return {
             "unacked": {
-                message.last: [str(member) for member in sorted(message.missing)]
+                message.last: [str(member) for member in sorted(message.missing | message.behind)]
                 for message in self.unacked.values()
             },
             "waiting": {str(sender): r.nbytes for sender, r in self._received.items() if r.nbytes},

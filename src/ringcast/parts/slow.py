@@ -112,7 +112,8 @@ class SlowPart(Part):
         else:
             self.env.counters["slow_evicted"] += 1
             name = str(self.env.me) if self._view is None else self._view.name(self.env.me)
-            self._membership.evict(member, f"it held {name} back for {stretch:.3g} seconds")
+            reason = f"held the group back for {stretch:.3g} seconds, as seen by {name}"
+            self._membership.evict(member, reason)
 
     def snapshot(self) -> dict[str, object]:
         view = self._view

@@ -27,6 +27,7 @@ from ringcast.core.events import Event, Skipped, ViewChange
 from ringcast.core.fragments import read_header
 from ringcast.core.frames import Data
 from ringcast.core.view import View, ViewId
+from ringcast.sim.meter import Meter
 from ringcast.sim.pairs import Pairs
 from ringcast.sim.promises import Promises
 from ringcast.sim.streams import Accepted, Reader, Stream
@@ -61,6 +62,8 @@ class Witness:
         self.accepted = Accepted()
         self.numbered = 0
         """The last seqno that it has given to a message."""
+        self.largest = 0
+        """The size of the largest message that it has sent to the group."""
         self.purged = 0
         self.gone = False
         """Crashed, left or restarted."""
@@ -73,6 +76,8 @@ class Checker:
         self.violations: list[Violation] = []
         self.now = 0.0
         self.promises = promises
+        self.meter: Meter | None = None
+        """Who measures how long messages take, if anybody does."""
         self.pairs = Pairs(self.report)
         self._witnesses: dict[Address, Witness] = {}
         self._views: dict[ViewId, View] = {}
@@ -85,9 +90,15 @@ class Checker:
 
     # What the world reports -----------------------------------------------------------------------
 
-    def accepted(self, witness: Witness, payloads: Sequence[Payload]) -> None:
-        """The stack has accepted a run for the group; a layer may still hold it back."""
+    def accepted(
+        self, witness: Witness, payloads: Sequence[Payload], asked_at: float = 0.0
+    ) -> None:
+        """The stack has accepted a run for the group, that its application wanted to send at
+        `asked_at`; a layer may still hold it back."""
         witness.accepted.add(payloads)
+        witness.largest = max(witness.largest, *map(len, payloads))
+        if self.meter is not None:
+            self.meter.accepted(witness.address, len(payloads), asked_at, self.now)
 
     def sent(self, witness: Witness, frame: Data) -> None:
         """A member sends a run: new seqnos are the next ones of what it has accepted."""
@@ -119,6 +130,8 @@ class Checker:
         if stream is None:
             stream = streams[witness.address] = Stream(witness.numbered)
         stream.append(payloads, last)
+        if self.meter is not None:
+            self.meter.numbered(view, witness.address, len(payloads))
         if stream.crowded and view in self._views:
             stream.prune(self._slowest(self._views[view], witness.address))
         return payloads
@@ -142,15 +155,22 @@ class Checker:
             return
         for member in view:
             other = self._witnesses[member]
-            if other.view is None or (other.view.id != view.id and member in witness.joined):
-                continue  # It needs nothing of what was sent before it came.
-            stream = self._streams.get(other.view.id, {}).get(witness.address)
-            if stream is None or self._is_past(other, view):
+            if self._is_past(other, view):
                 continue
-            wanted = stream.seqno(self._count(other, other.view, witness.address))
-            if wanted is not None and wanted <= low:
-                text = f"freed its messages up to {low}, but {other.name} waits for {wanted}"
-                self.report(witness.name, text)
+            needed = [view]
+            if other.view is not None and other.view.id != view.id:
+                # A newcomer needs nothing of what was sent before it came.
+                needed += [] if member in witness.joined else [other.view]
+            for where in needed:
+                wanted = self._wanted(other, where, witness.address)
+                if wanted is not None and wanted <= low:
+                    text = f"freed its messages up to {low}, but {other.name} waits for {wanted}"
+                    self.report(witness.name, text)
+
+    def _wanted(self, witness: Witness, view: View, sender: Address) -> int | None:
+        """The next message of a sender that a member needs in a view, as far as there is one."""
+        stream = self._streams.get(view.id, {}).get(sender)
+        return None if stream is None else stream.seqno(self._count(witness, view, sender))
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -163,9 +183,13 @@ class Checker:
         if stream is None:
             self.report(witness.name, f"was given {batch}, not sent in view {view.id}")
             return
-        problem = self._reader(witness, sender).read(stream, batch)
+        reader = self._reader(witness, sender)
+        span = range(reader.count, reader.count + len(batch))
+        problem = reader.read(stream, batch)
         if problem:
             self.report(witness.name, f"was given {view.name(sender)}'s {problem}")
+        elif self.meter is not None:
+            self.meter.delivered(view.id, sender, witness.address, span, self.now)
 
     def _skipped(self, witness: Witness, event: Skipped) -> None:
         view = None if event.direct else witness.view
@@ -242,6 +266,8 @@ class Checker:
             self._streams.pop(view.id, None)
             self._passages.pop(view.id, None)
             self._views.pop(view.id, None)
+            if self.meter is not None:
+                self.meter.forget(view.id)
 
     def _is_past(self, witness: Witness, view: View) -> bool:
         if witness.gone:

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from ringcast import presets
+from ringcast.core.part import Spec
+from ringcast.layers.flow import Flow
+from ringcast.layers.large import Large
+from ringcast.layers.pace import Pace
 from ringcast.parts.slow import Slow
 from ringcast.spec import StackSpec
 
@@ -35,6 +39,28 @@ SETTINGS: Mapping[str, Mapping[str, Sequence[object]]] = {
 }
 """Per role the settings that vary and their values; those that a protocol lacks are left out."""
 
+BRAKES: Mapping[str, Mapping[str, Sequence[object]]] = {
+    "large": {
+        "ack_timeout": (0.1, 0.5),
+        "attempts": (1, 3),
+        "receive_timeout": (0.3, 3.0),
+        "max_unacked": (1, 1_024),
+        "max_waiting_bytes": (5_000, 512_000_000),
+    },
+    "fragment": {"frag_size": (100, 250), "progress_step": (0, 1_000)},
+    "flow": {
+        "max_credits": (300, 5_000, 100_000),
+        "max_block_time": (0.3, 2.0),
+        "max_block_times": ("", "", "100:20,1000:200"),
+        "max_bytes": (300, 5_000, 100_000),
+        "asked": (1, 2),
+        "patience": (0.01, 0.2),
+    },
+    "multicast": {"max_block_times": ("", "", "", "100:20,2000:300")},
+    "slow": {"bound": (0.5, 2.0)},
+}
+"""The same for what makes senders wait, or go on."""
+
 FAILURE_TIMES = (
     {"interval": 0.1, "timeout": 0.5, "verify": 0.2},
     {"interval": 0.2, "timeout": 1.0, "verify": 0.3},
@@ -56,15 +82,39 @@ def draw_spec(rng: Random) -> StackSpec:
     name = rng.choice(PRESETS)
     spec = presets.tcp(seeds=FIRST_NAMES[:2]) if name == "tcp" else presets.PRESETS[name]()
     for role, choices in SETTINGS.items():
-        protocol = spec[role]
-        values = protocol.values()
-        for setting, options in choices.items():
-            if rng.random() < 0.5 and setting in values:
-                values[setting] = rng.choice(options)
+        values = _draw_values(spec[role], choices, rng)
         if role == "failure":
             values.update(rng.choice(FAILURE_TIMES))
-        spec = spec.replace(type(protocol)(**values))
-    return spec.insert(Slow()) if rng.random() < 0.1 else spec
+        spec = spec.replace(type(spec[role])(**values))
+    spec = spec.insert(Slow()) if rng.random() < 0.1 else spec
+    # With dice of their own, so that a seed's network and faults stay what they were.
+    return _draw_brakes(spec, Random(str(spec)))
+
+
+def _draw_brakes(spec: StackSpec, rng: Random) -> StackSpec:
+    """The stack with flow control, large messages and policies that it may not have had."""
+    if rng.random() < 0.3:
+        spec = spec.insert(rng.choice((Flow(), Pace())))
+    if rng.random() < 0.1:
+        spec = spec.insert(Large())
+    if rng.random() < 0.2:
+        spec = spec.insert(Slow(policy=rng.choice(("wait", "skip", "evict"))))
+    for role, choices in BRAKES.items():
+        if role in spec:
+            values = _draw_values(spec[role], choices, rng)
+            spec = spec.replace(type(spec[role])(**values))
+    return spec
+
+
+def _draw_values(
+    protocol: Spec, choices: Mapping[str, Sequence[object]], rng: Random
+) -> dict[str, object]:
+    """The settings of a protocol, about half of those that may vary changed."""
+    values = protocol.values()
+    for setting, options in choices.items():
+        if rng.random() < 0.5 and setting in values:
+            values[setting] = rng.choice(options)
+    return values
 
 
 def draw_link(rng: Random) -> dict[str, object]:

@@ -15,12 +15,15 @@ from ringcast.core.address import Address, Peer
 from ringcast.core.batch import Payload
 from ringcast.core.events import Event, Skipped
 from ringcast.core.view import View
-from ringcast.errors import Closed, LocalError
+from ringcast.errors import Closed, LocalError, Timeout
+from ringcast.services.calls import Pending, Wait
 from ringcast.sim.checks import Witness
 from ringcast.sim.log import Delivered, Log
+from ringcast.sim.memory import Memory
 from ringcast.sim.network import RECEIVE_BUFFER
 from ringcast.sim.probe import Probe
 from ringcast.sim.sending import SendQueue
+from ringcast.sim.service import Service
 from ringcast.spec import StackSpec
 
 if TYPE_CHECKING:
@@ -42,10 +45,11 @@ class State(Enum):
 class Member:
     """One process of the world, by its name. Made by `World.join` and `World.start`."""
 
-    def __init__(self, world: World, name: str, spec: StackSpec) -> None:
+    def __init__(self, world: World, name: str, spec: StackSpec, seeks: bool = False) -> None:
         self.name = name
         self.spec = spec
         self._world = world
+        self._seeks = seeks
         self._begin()
 
     def _begin(self) -> None:
@@ -56,15 +60,20 @@ class Member:
         self.state = State.RUNNING
         self.witness = Witness(self.name, self.peer.address)
         self.probe = Probe(self.stack)
+        self.memory = Memory(self.stack)
         self.log = Log(world.keep)
         self.known: dict[Address, str] = {}
         """Where members are reached, as far as the stack has told its transport."""
         self.wake_at = float("inf")
         """The time of the earliest wake-up that the world has noted."""
         self.leaving = False
+        self.timeouts: list[Timeout] = []
+        """What those sends have ended with that found no room in time."""
         self._seen: View | None = None
         self._busy = False
         self._queue = SendQueue(self.stack, world.checker, self.witness)
+        self.service = Service(self.stack, self._queue, self.log, self._seeks)
+        """Calls and states; see there."""
         self._backlog: list[bytes] = []
         self._backlog_size = 0
         world.checker.add(self.witness)
@@ -138,7 +147,10 @@ class Member:
     def send(
         self, payload: Payload | Sequence[Payload], to: Address | Member | None = None
     ) -> None:
-        """Send one message or a run of them; what finds no room is queued. Raises Closed."""
+        """Send one message or a run of them; what finds no room is queued.
+
+        Raises Closed, TooLarge. What waits longer than its stack allows ends up in `timeouts`.
+        """
         payloads = [payload] if isinstance(payload, bytes | memoryview) else payload
         if not self.alive or self.stack.closed is not None:
             raise Closed(f"{self.name} is not in the group any more: {self._reason}")
@@ -162,6 +174,20 @@ class Member:
             return False
         self.send(payload, target)
         return True
+
+    def call(
+        self,
+        payload: Payload,
+        to: Sequence[Member] | None = None,
+        wait: Wait = "all",
+        timeout: float = 10.0,
+    ) -> Pending:
+        """Call these members, or everybody; `done` says when there are `replies`."""
+        members = None if to is None else [member.me for member in to]
+        self.stack.reach(self._world.now)
+        call = self.service.desk.call(payload, members, wait, timeout)
+        self._after()
+        return call
 
     def busy(self) -> None:
         """The application stops taking messages; the stack goes on."""
@@ -227,13 +253,18 @@ class Member:
     def _after(self) -> None:
         """What follows each step: send, let the application take and send, set the alarm."""
         world, stack = self._world, self.stack
+        if world.measure:
+            self.memory.look()
         world.transmit(self)
         while True:
-            took = not self._busy and stack.pending
+            took = not self._busy and bool(stack.waiting)
             if took:
                 self._take()
+            served = self.service.run()
             sent = bool(self._queue) and self._queue.flush(world.now)
-            if not took and not sent:
+            if sent and world.measure:
+                self.memory.look()
+            if not took and not sent and not served:
                 break
             world.transmit(self)
         if stack.view is not self._seen:
@@ -244,14 +275,18 @@ class Member:
             return
         if self.probe.low > self.witness.purged and stack.view is self.witness.view:
             world.checker.purged(self.witness, self.probe.low)
-        if stack.deadline < self.wake_at:
-            world.wake(self, stack.deadline)
+        deadline = stack.deadline
+        if self._queue and stack.block_times:
+            self.timeouts += self._queue.expire(world.now)
+            deadline = min(deadline, self._queue.deadline)
+        if deadline < self.wake_at:
+            world.wake(self, deadline)
 
     def _take(self) -> None:
         world, now = self._world, self._world.now
         for event in self.stack.take(TAKE_MAX, now):
-            self.log.add(event)
             world.given(self, event)
+            self.service.give(event)
         self.stack.consumed(now)
 
     def _pile_up(self, datagrams: list[bytes]) -> None:

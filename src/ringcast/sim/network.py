@@ -7,6 +7,7 @@ world, and is only drawn where a setting asks for it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from random import Random
 
@@ -51,6 +52,19 @@ def _checked(name: str, value: object) -> object:
     elif not (isinstance(value, int | float) and 0 <= value <= 1):
         raise ConfigError(f"{name} is {value}: give a chance from 0 to 1")
     return value
+
+
+def parse_delay(text: str) -> tuple[float, float]:
+    """The delay that "0.001-0.005" or "0.001" means, in seconds. Raises ConfigError."""
+    # The minus of an exponent, as in 1e-05, is no dash.
+    ends = re.split(r"(?<![eE])-", text.strip())
+    try:
+        low, high = float(ends[0]), float(ends[-1])
+    except ValueError:
+        low, high = 1.0, 0.0
+    if len(ends) > 2 or not 0 <= low <= high:
+        raise ConfigError(f'delay is "{text}": give seconds, "0.001", or from-to, "0.001-0.005"')
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)

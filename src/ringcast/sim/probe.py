@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringcast.core.stack import Stack
+from ringcast.layers.large import LargeLayer
 from ringcast.layers.multicast.base import ReliableMulticast
 
 
@@ -13,6 +14,7 @@ class Probe:
 
     def __init__(self, stack: Stack) -> None:
         self.multicast = next(part for part in stack.parts if isinstance(part, ReliableMulticast))
+        self._large = next((part for part in stack.parts if isinstance(part, LargeLayer)), None)
 
     @property
     def low(self) -> int:
@@ -28,6 +30,11 @@ class Probe:
     def outstanding(self) -> int:
         """How many own messages not everybody has, as far as this member knows."""
         return self.multicast.sent.high - self.multicast.sent.low
+
+    @property
+    def unheard(self) -> int:
+        """How many of its large messages this member still follows."""
+        return 0 if self._large is None else len(self._large.unacked)
 
     @property
     def missing(self) -> int:

@@ -53,6 +53,11 @@ def _unfinished(world: World, members: list[Member]) -> list[str]:
         for m in members
         if m.probe.outstanding
     ]
+    found += [
+        f"{m.name} waits to hear of {m.probe.unheard} large messages"
+        for m in members
+        if m.probe.unheard
+    ]
     addresses = {member.me for member in members}
 
     def together(one: Address, other: Address) -> bool:

@@ -8,17 +8,24 @@ from itertools import cycle, islice
 from random import Random
 from time import perf_counter
 
-from ringcast.core.frames import Data, UnicastData
+from ringcast.core.frames import Ack, Data, UnicastData, Whole
+from ringcast.core.view import ViewId
 from ringcast.errors import ConfigError
 from ringcast.sim.member import Member
+from ringcast.sim.meter import Meter
 from ringcast.sim.observer import Observer
 from ringcast.sim.settling import outstanding
+from ringcast.sim.shortfall import lacking, outpaced, reported
 from ringcast.sim.world import World
 from ringcast.spec import StackSpec
 
 SLICE = 0.01
 """How often progress and memory are looked at, in virtual seconds."""
+HEAL = "heal"
+ACTIONS = ("crash", "pause", "resume", "busy", "idle", "leave", "restart", "partition", HEAL)
+"""What may happen to members; healing is for all of them."""
 DATA_KINDS = (Data.kind, UnicastData.kind)
+ACK_KINDS = (Ack.kind, Whole.kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +34,26 @@ class Fault:
 
     at: float
     action: str
-    """crash, pause, resume, leave, restart, partition or heal."""
+    """One of ACTIONS."""
     names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{','.join(self.names)}@{self.at!r}" if self.names else repr(self.at)
+
+
+def parse_fault(action: str, text: str) -> Fault:
+    """The fault that an action and a text as "m1,m2@0.5" mean; to heal, "0.5" is enough.
+
+    Raises ConfigError.
+    """
+    names, at, time = text.rpartition("@")
+    if (action == HEAL) == bool(at):
+        how = f"{HEAL} 0.5" if action == HEAL else f"{action} m1@0.5"
+        raise ConfigError(f"{action} {text} has {'members' if at else 'no time'}: write {how}")
+    try:
+        return Fault(at=float(time), action=action, names=tuple(names.split(",")) if at else ())
+    except ValueError:
+        raise ConfigError(f"{action} {text} has no time: give seconds, say 0.5") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +71,8 @@ class Trial:
     """Messages that a sender sends at once."""
     senders: int | None = None
     """How many of the members send; None for all."""
+    still: int = 0
+    """How many of the members, the last ones, get nothing of what is sent to the group."""
     duration: float = 0.0
     """Virtual seconds over which the sending is spread; 0 sends as fast as the windows let it."""
     loss: float = 0.0
@@ -67,6 +94,8 @@ class Trial:
                 raise ConfigError(f"{name} is {getattr(self, name)}: give 0 or more")
         if self.senders is not None and not 1 <= self.senders <= self.members:
             raise ConfigError(f"senders is {self.senders}: give 1 to {self.members}")
+        if not 0 <= self.still < self.members:
+            raise ConfigError(f"still is {self.still}: give 0 to {self.members - 1}")
         known = set(self.names)
         for fault in self.faults:
             unknown = [name for name in fault.names if name not in known]
@@ -99,8 +128,33 @@ class Outcome:
     frames: dict[str, int]
     lost: dict[str, int]
     """Datagrams that did not arrive as they were sent, by reason."""
+    acks: int
+    """Frames that ack messages to the group."""
+    lacking: dict[str, int]
+    """Messages that members were not given, by their names."""
+    reported: dict[str, int]
+    """Messages that were freed before these members had said that they have them."""
+    outpaced: dict[str, float]
+    """Seconds that members had held senders back when those went on without them."""
     window_bytes_max: int
     """The most that all windows of one member held at a time."""
+    sender_bytes_max: int
+    """The most that a member held of its own messages: in its window, or on the way there."""
+    sender_bytes_bound: int
+    receiver_bytes_max: int
+    """The most that a member held of the messages of all others: in windows, in the making, waiting
+    for the application."""
+    receiver_bytes_bound: int
+    """What it may hold of those that wait for it."""
+    latency_p50: float | None
+    """Virtual seconds that half of all deliveries to others took; None when there were none."""
+    latency_p99: float | None
+    latency_max: float | None
+    throughput: float | None
+    """Messages that a member was given a virtual second, on average, from the first that was sent
+    to the last that was delivered."""
+    views: int
+    """Views that were installed after all members had joined."""
     virtual_seconds: float
     join_seconds: float
     """Virtual seconds until all members were in one view."""
@@ -145,15 +199,22 @@ class _Run:
             bandwidth=trial.bandwidth,
             keep=keep,
             observer=observer,
+            measure=True,
         )
+        self._meter = self._world.checker.meter = Meter(paced=trial.duration > 0)
         self._peak = 0
-        self._expected = trial.messages * trial.members
+        self._expected = trial.messages * (trial.members - trial.still)
+        self._views_before = set[ViewId]()
 
     def run(self) -> Outcome:
         began = perf_counter()
         world = self._world
         members = world.join(*self._trial.names, seconds=self._trial.timeout)
         joined = world.now
+        self._views_before = self._views
+        if self._trial.still:
+            still = self._trial.names[-self._trial.still :]
+            world.drop(lambda frame: frame.kind == Data.kind and frame.target in still)
         self._work(members)
         left = self._finish()
         return self._outcome(left, joined, perf_counter() - began)
@@ -170,6 +231,7 @@ class _Run:
             self._until(time)
             if member.alive:
                 member.send(run)
+                self._peak = max(self._peak, member.probe.nbytes)
         for time, _, fault in plan:
             self._until(time)
             self._strike(fault)
@@ -192,7 +254,7 @@ class _Run:
 
     def _strike(self, fault: Fault) -> None:
         world = self._world
-        if fault.action == "heal":
+        if fault.action == HEAL:
             world.heal()
         elif fault.action == "partition":
             world.partition(fault.names)
@@ -226,6 +288,21 @@ class _Run:
     def _delivered(self) -> int:
         return sum(len(member.delivered) for member in self._world.members.values())
 
+    @property
+    def _views(self) -> set[ViewId]:
+        return {view.id for member in self._world.members.values() for view in member.views}
+
+    def _throughput(self, joined: float) -> float | None:
+        last_at = self._meter.last_at
+        if last_at is None or last_at <= joined:
+            return None
+        return self._delivered / self._trial.members / (last_at - joined)
+
+    def _received_bound(self, members: list[Member]) -> int:
+        senders = [member for member in members if member.witness.largest]
+        others = len(senders) - (len(senders) == len(members) > 1)
+        return others * members[0].memory.received_bound(self._trial.size)
+
     def _outcome(self, left: list[str], joined: float, real: float) -> Outcome:
         world, delivered = self._world, self._delivered
         members = list(world.members.values())
@@ -235,6 +312,7 @@ class _Run:
         # outstanding.
         expected = self._expected if not self._trial.faults else delivered + len(left)
         views = [member.view for member in world.running]
+        latency = self._meter.latency
         return Outcome(
             violations=[str(violation) for violation in world.check()],
             outstanding=left,
@@ -246,7 +324,20 @@ class _Run:
             control_per_delivered=control / delivered if delivered else 0.0,
             frames=dict(sorted(world.frames.items())),
             lost=dict(sorted(world.lost.items())),
+            acks=sum(world.frames[kind] for kind in ACK_KINDS),
+            lacking={} if self._trial.faults else lacking(members, self._trial.messages),
+            reported=reported(members),
+            outpaced=outpaced(members),
             window_bytes_max=self._peak,
+            sender_bytes_max=max(member.memory.peak.sent for member in members),
+            sender_bytes_bound=members[0].memory.sent_bound(self._trial.size),
+            receiver_bytes_max=max(member.memory.peak.received for member in members),
+            receiver_bytes_bound=self._received_bound(members),
+            latency_p50=latency.quantile(0.5),
+            latency_p99=latency.quantile(0.99),
+            latency_max=latency.longest if latency.count else None,
+            throughput=self._throughput(joined),
+            views=len(self._views - self._views_before),
             virtual_seconds=world.now,
             join_seconds=joined,
             real_seconds=real,

@@ -14,6 +14,8 @@ from ringcast.core.events import (
     Outpaced,
     Progress,
     Skipped,
+    StateAsked,
+    StateTaken,
     Suspected,
     Undelivered,
     ViewChange,
@@ -109,6 +111,10 @@ class Words:
                 return f"is told that {self._names(event.members)} may lack {event.seqno}"
             case Outpaced():
                 return f"no longer waits for {self._name(event.member)}"
+            case StateAsked():
+                return f"is asked for its state by {self._name(event.joiner)}"
+            case StateTaken():
+                return "has the group's state"
             case Progress():
                 sender = self._name(event.sender)
                 return f"has {event.done:,} of {event.total:,} bytes of a message of {sender}"

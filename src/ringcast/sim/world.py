@@ -23,8 +23,10 @@ from ringcast.sim.checks import Checker, Violation
 from ringcast.sim.faults import Drop, Parcel, Rule
 from ringcast.sim.hashing import TraceHash
 from ringcast.sim.member import Member, State
+from ringcast.sim.memory import out_of_bounds
 from ringcast.sim.network import QUEUE_FULL, Fate, Link, Network
 from ringcast.sim.observer import Observer
+from ringcast.sim.places import show_places
 from ringcast.sim.promises import promises_of
 from ringcast.sim.settling import outstanding
 from ringcast.spec import StackSpec
@@ -32,8 +34,8 @@ from ringcast.spec import StackSpec
 JOIN_SECONDS, SETTLE_SECONDS = 60.0, 120.0
 SETTLE_SLICE = 0.02
 """How often `settle` looks whether it is done, in virtual seconds."""
-LOOK_INSTANTS = 1_024
-"""After so many instants all windows are looked at: are their marks within bounds?"""
+LOOK_INSTANTS = 256
+"""After so many instants everybody's windows and memory are looked at: are they within bounds?"""
 
 
 class World:
@@ -55,12 +57,15 @@ class World:
         group: str = "sim",
         observer: Observer | None = None,
         effort_max: int | None = None,
+        measure: bool = False,
     ) -> None:
         if addresses not in ("small", "random"):
             raise ConfigError(f'addresses is "{addresses}": give "small" or "random"')
         self.seed = seed
         self.spec = spec
         self.keep = keep
+        self.measure = measure
+        """Whether members note after each step what they keep in memory."""
         self.now = 0.0
         self.observer = observer
         self.members: dict[str, Member] = {}
@@ -85,11 +90,14 @@ class World:
 
     # Members --------------------------------------------------------------------------------------
 
-    def start(self, name: str, spec: StackSpec | None = None) -> Member:
-        """Start a member, and do not wait until it has joined; `spec` is a stack of its own."""
+    def start(self, name: str, spec: StackSpec | None = None, state: bool = False) -> Member:
+        """Start a member, and do not wait until it has joined; `spec` is a stack of its own.
+
+        state: it wants the group's state first, see `Member.service`.
+        """
         if name in self.members:
             raise LocalError(f"there is a member {name} already: use restart() for a second life")
-        member = self.members[name] = Member(self, name, spec or self.spec)
+        member = self.members[name] = Member(self, name, spec or self.spec, state)
         return member
 
     def join(
@@ -130,7 +138,10 @@ class World:
         peer = Peer(Address(address), name, name)
         self._names[peer.address] = name
         rng = Random(f"{self.seed}/member/{number}")
-        return number, peer, spec.build(peer, self._group, rng)
+        stack = spec.build(peer, self._group, rng)
+        others = [member.stack for member in self.members.values()]
+        show_places([*others, stack], dict.fromkeys([*self.members, name]))
+        return number, peer, stack
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -279,6 +290,8 @@ class World:
         for member in self.running:
             for problem in member.probe.out_of_bounds():
                 self.checker.report(member.name, problem)
+        for name, problem in out_of_bounds(self.running):
+            self.checker.report(name, problem)
 
     @property
     def trace_hash(self) -> str:

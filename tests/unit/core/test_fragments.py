@@ -1,5 +1,7 @@
 """Cutting a message and putting it together again, piece by piece."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +9,7 @@ from ringcast.core.batch import Payload
 from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, Assembly, Cutting, read_header
 
 
-def assemble(fragments: list[Payload], first: int = 1) -> bytes | None:
+def assemble(fragments: Sequence[Payload], first: int = 1) -> Payload | None:
     header = read_header(fragments[0])
     assert header is not None
     assembly = Assembly(header, first)
@@ -15,7 +17,7 @@ def assemble(fragments: list[Payload], first: int = 1) -> bytes | None:
         header = read_header(fragment)
         assert header is not None
         assembly.add(header, seqno, fragment)
-    return assembly.join()
+    return assembly.take()
 
 
 @given(st.binary(min_size=1, max_size=300), st.integers(1, 50), st.integers(1, 7))
@@ -41,7 +43,7 @@ def test_a_missing_piece_breaks_the_message_and_frees_what_there_is() -> None:
     assembly.add(headers[0], 1, fragments[0])
     assembly.add(headers[2], 3, fragments[2])
     assert assembly.broken == "a part of it was skipped"
-    assert (assembly.nbytes, assembly.pieces, assembly.join()) == (0, [], None)
+    assert (assembly.nbytes, assembly.take()) == (0, None)
 
 
 def test_pieces_that_promise_more_than_they_are_make_no_message() -> None:

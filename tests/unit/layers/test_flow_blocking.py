@@ -76,3 +76,20 @@ def test_a_newcomer_gets_a_message_whole_of_which_a_fragment_waited_for_credits(
     assert d.payloads(A) == [message]
     assert b.payloads(A) == c.payloads(A) == [b"first", message]
     assert d.events == []
+
+
+def test_what_went_out_past_its_time_is_not_forgiven() -> None:
+    flow = Flow(max_credits=CREDITS, max_block_times="100:10")
+    net, (a, _, c) = climbers(3, flow, NakAck4(), Unicast(), mtu=5_000)
+    c.is_slow = True
+    a.send([bytes(1_000), *[bytes(100)] * 15])
+    net.run(0.5)
+    assert a.env.counters["sent_without_credits"] == 15
+    assert net.sent["ASK"] > 0
+    c.take(1)  # That is all that was asked about.
+    net.run(0.01)
+    assert flow_of(a).credits <= 0
+    assert flow_of(c).sources[A].waiting == 1_500 <= flow_of(a).allowed(flow_of(c))
+    c.is_slow = False
+    net.settle()
+    assert flow_of(a).credits == CREDITS

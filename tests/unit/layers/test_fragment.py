@@ -213,13 +213,24 @@ def test_both_sides_see_how_far_a_message_is() -> None:
     a.send([noise(35_000)])
     a.send([noise(9_000)])
     net.settle()
-    out, into = a.told(Progress), b.told(Progress)
-    assert [p.total for p in out] == [35_000] * len(out)
-    assert out[-1].done == 35_000
-    assert {p.sender for p in out + into} == {A}
-    for done in ([p.done for p in out[:-1]], [p.done for p in into]):
-        assert len(done) == 3
-        assert all(later - sooner >= 10_000 for sooner, later in pairwise([0, *done]))
+    for told in (a.told(Progress), b.told(Progress)):
+        assert {(p.sender, p.total) for p in told} == {(A, 35_000)}
+        *steps, end = [p.done for p in told]
+        assert end == 35_000
+        assert len(steps) == 3
+        assert all(later - sooner >= 10_000 for sooner, later in pairwise([0, *steps]))
+
+
+def test_the_last_progress_comes_before_the_message() -> None:
+    net, (a, b, _) = trio(progress_step=10_000)
+    b.is_slow = a.is_slow = True
+    a.send([noise(35_000)])
+    net.run(0.5)
+    for member in (a, b):
+        *_, last, whole = given_to(member)
+        assert isinstance(last, Progress)
+        assert (last.done, last.total) == (35_000, 35_000)
+        assert isinstance(whole, Batch)
 
 
 def test_no_progress_is_told_when_nobody_asked() -> None:

@@ -36,7 +36,10 @@ def feed(member: Climber, sender: Address, fragments: list[Payload], first: int)
 
 
 def cut(size: int, message: int) -> list[Payload]:
-    return Cutting(bytes(size), message, SIZE).cut(1 << 20)
+    cutting, fragments = Cutting(bytes(size), message, SIZE), list[Payload]()
+    while cutting.next < cutting.count:
+        fragments += cutting.cut(1 << 20)
+    return fragments
 
 
 def test_a_length_that_is_only_promised_takes_no_memory() -> None:

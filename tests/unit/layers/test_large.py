@@ -56,6 +56,7 @@ def test_a_message_costs_one_ack_a_receiver_whatever_the_number_of_fragments() -
     net.settle()
     assert b.payloads(A) == c.payloads(A) == messages
     assert net.sent["WHOLE"] == 5 * 2
+    assert net.sent["ACK"] == 0  # The ack of the whole speaks for its fragments.
     assert net.sent["UNACKED"] == 0
     assert unacked(a) == {}
     assert a.told(Undelivered) == []
@@ -68,13 +69,66 @@ def test_small_messages_are_not_followed() -> None:
     assert net.sent["WHOLE"] == 0
 
 
-def test_a_receiver_acks_when_it_has_the_message_though_its_application_is_busy() -> None:
+def test_a_message_larger_than_half_the_window_costs_an_ack_for_each_half() -> None:
+    net, (a, b, _) = group(max_bytes=20_000)
+    a.send([noise(105_000)])
+    net.settle()
+    assert len(b.payloads(A)) == 1
+    assert net.sent["WHOLE"] == 2
+    assert net.sent["ACK"] == 2 * 10
+
+
+def test_small_messages_behind_a_large_one_are_acked_as_always() -> None:
+    net, (a, b, _) = group()
+    a.send([noise(40_000), b"small", noise(40_000)])
+    net.run(0.05)
+    assert (net.sent["WHOLE"], net.sent["ACK"]) == (4, 0)
+    a.send([b"small"])
+    net.settle()
+    assert len(b.payloads(A)) == 4
+    assert net.sent["ACK"] == 2
+    assert a.get(NakAck4Layer).sent.outstanding == 0
+
+
+def test_a_busy_application_holds_the_window_but_is_not_taken_for_a_loss() -> None:
     net, (a, _, c) = group()
     c.is_slow = True
     a.send([noise(40_000)])
     net.run(0.5)
+    assert list(unacked(a).values()) == [{C}]
+    net.run(1.0)
+    assert list(unacked(a).values()) == [set()]  # It was asked, and has it.
+    window = a.get(NakAck4Layer).sent
+    assert window.outstanding > 0
+    assert net.sent["UNACKED"] == 1
+    net.run(TIMEOUT)
+    assert (window.outstanding, window.nbytes, unacked(a)) == (0, 0, {})
+    assert a.told(Undelivered) == []
+    c.is_slow = False
+    net.settle()
+    assert len(c.payloads(A)) == 1
+    assert a.env.counters["caught_up"] == 1
+
+
+def test_an_application_that_takes_its_time_acks_when_it_has_taken_the_message() -> None:
+    net, (a, _, c) = group()
+    c.is_slow = True
+    a.send([noise(40_000)])
+    net.run(1.5)
+    c.is_slow = False
+    net.settle()
     assert unacked(a) == {}
-    assert a.get(NakAck4Layer).sent.outstanding > 0  # What is not taken still fills the window.
+    assert a.env.counters["released"] == 0
+    assert (net.sent["WHOLE"], net.sent["UNACKED"]) == (3, 1)
+
+
+def test_a_lost_ack_of_the_whole_is_made_good_by_an_ack_of_the_window() -> None:
+    net, (a, _, _) = group()
+    net.policy = without(Whole, A)
+    a.send([noise(40_000)])
+    net.run(0.5)
+    assert a.get(NakAck4Layer).sent.outstanding == 0
+    assert net.sent["ACK"] == 2
 
 
 def test_a_lost_ack_is_given_again_when_the_sender_asks() -> None:
@@ -314,14 +368,14 @@ def test_frames_of_strangers_and_about_nothing_change_nothing() -> None:
     a.send([noise(40_000)])
     net.run(0.5)
     (last,) = unacked(a)
-    a.receive(Whole(last), Address(99))
+    a.receive(Whole(last, last), Address(99))
     a.receive(Unacked((5,)), Address(99))
-    a.receive(Whole(last + 1), B)
+    a.receive(Whole(last + 1, last + 1), B)
     a.receive(Unacked((1 << 60,)), B)
     assert unacked(a) == {last: {B, C}}
     assert a.get(NakAck4Layer).windows[B].high <= a.get(NakAck4Layer).spec.capacity
     net.policy = without((Nak, Whole), B)
-    a.receive(Whole(last), B)
+    a.receive(Whole(last, last), B)
     assert unacked(a) == {last: {C}}
 
 

@@ -119,7 +119,7 @@ def test_evict_asks_for_a_view_without_it() -> None:
     a.send([b"x"] * 100)
     net.run(2.3)
     assert [member for member, _ in a.evicted] == [D]
-    assert a.evicted[0][1] == "it held m1 back for 2 seconds"
+    assert a.evicted[0][1] == "held the group back for 2 seconds, as seen by m1"
     assert len(b.payloads(A)) == WINDOW
     net.install(A, B, C, on=[A, B, C])
     net.run(1.0)

@@ -73,6 +73,14 @@ def test_what_was_sent_may_be_given_in_other_pieces(group: Group) -> None:
     assert group.found == ""
 
 
+def test_a_piece_may_lie_across_two_that_are_as_long_as_itself(group: Group) -> None:
+    group.send(A, b"1", b"2")
+    group.send(A, b"3", b"4")
+    group.give(B, A, 1, b"1")
+    group.give(B, A, 2, b"2", b"3")
+    assert group.found == ""
+
+
 def test_a_gap(group: Group) -> None:
     group.send(A, b"1", b"2", b"3")
     group.give(B, A, 1, b"1")
@@ -144,7 +152,7 @@ def test_a_message_that_was_held_back_belongs_to_the_view_in_which_it_left(group
 
 def test_a_message_in_fragments_counts_as_its_last_one(group: Group) -> None:
     cutting = Cutting(b"x" * 100, 1, FRAGMENT_HEADER_SIZE + 40)
-    fragments = cutting.cut(10)
+    fragments = [*cutting.cut(10), *cutting.cut(10)]
     assert len(fragments) == 3
     group.checker.accepted(group.witnesses[A], [b"x" * 100])
     frame = Data(group.view.id, 0, A, 1, 0, 0, FRAGMENT, fragments, 0)

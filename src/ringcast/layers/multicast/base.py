@@ -154,14 +154,18 @@ class ReliableMulticast(Flushing):
         self._hand_up(origin, window.put(run))
         if not in_order or window.gaps:
             self._look(origin, window)
+        self._on_arrived(origin, window, run.nbytes)
         self._check_aims()
 
     def _admit(self, window: ReceiveWindow, view: ViewId, start: int) -> bool:
         """Whether messages sent in another view than this member's may be stored."""
         if view.number < self._view.number:
             return False  # All of them were handed up before this view was installed.
+        # Where this view ends is known only from the one right after it: a sender that is further
+        # ahead has sent messages of views in between as well.
+        end = start if view.number == self._view.number + 1 else window.handed
         bound = window.held_at
-        window.hold(start if bound is None else min(start, bound))
+        window.hold(end if bound is None else min(end, bound))
         return True
 
     def _on_unknown(self, frame: Data, source: Address) -> None:
@@ -183,7 +187,7 @@ class ReliableMulticast(Flushing):
         if frame.view != self._view:
             if not self._admit(window, frame.view, frame.start):
                 return
-            high = min(high, frame.start)
+            high = min(high, window.held_at or 0)
         if window.handed < frame.low <= frame.high and frame.view == self._view:
             self.env.counters["skipped"] += min(frame.low, window.high) - window.handed
             window.skip(frame.low)
@@ -262,13 +266,16 @@ class ReliableMulticast(Flushing):
 
     def _tick(self) -> None:
         if not self._alone and (self.sent.outstanding or self.sent.low > self._announced_low):
-            if not self._sent_since_tick:
+            if not self._sent_since_tick and not self.above.pausing:
                 # The last of them, when nothing is outstanding any more, lets receivers free what
                 # they keep.
                 self._announced_low = self.sent.low
-                self.env.out.send(self._last())
+                self._announce()
             self._arm()
         self._sent_since_tick = False
+
+    def _announce(self) -> None:
+        self.env.out.send(self._last())
 
     @property
     def _alone(self) -> bool:
@@ -313,6 +320,10 @@ class ReliableMulticast(Flushing):
         }
         return Digest({m: Marks(w.low, w.delivered, w.high) for m, w in windows.items()})
 
+    def handed(self) -> dict[Address, int]:
+        handed = {member: window.handed for member, window in self.windows.items()}
+        return handed | {self.env.me: self.sent.high}
+
     def snapshot(self) -> dict[str, object]:
         sent = self.sent
         return {
@@ -339,6 +350,9 @@ class ReliableMulticast(Flushing):
 
     def _on_self_delivered(self) -> None:
         """The own application has taken own messages."""
+
+    def _on_arrived(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
+        """Messages of another member have come, in order or not."""
 
     def _on_delivered(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
         """The application has taken messages of another member."""

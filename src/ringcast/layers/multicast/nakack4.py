@@ -6,6 +6,12 @@ its application has taken, at once after `ack_threshold` messages (or a quarter 
 bytes), else on the tick. The sender keeps the highest ack per member; when the minimum rises, it
 purges, and who waits goes on.
 
+Two bounds of bytes hold a sender back. `max_bytes` is what it keeps, and what a receiver may have
+to hold behind a gap. `flight_bytes` is what may be on its way at once, so that a burst does not
+drown the receivers' socket buffers: an ack says also how much has come beyond what was delivered,
+and that is no longer on its way. So a loss stops nobody while it is repaired, unless the first
+bound is hit.
+
 With `retain` receivers keep what they delivered until the sender says that everybody has it: then
 the survivors of a crash can give each other the sender's last messages, and all of them deliver the
 same. Without it a receiver frees a message as soon as its application has it, and survivors of a
@@ -26,11 +32,20 @@ from ringcast.errors import ConfigError
 from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.settings import MulticastSpec
 
+FEW = 4
+"""Up to so many members are told one by one what was sent last, more of them all at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NakAck4(MulticastSpec):
     """Fixed windows and acks."""
 
+    max_bytes: int = 16_000_000
+    """Bytes that may be outstanding per sender: what it keeps until everybody has it, and what a
+    receiver may have to hold behind a gap."""
+    flight_bytes: int = 4_000_000
+    """Bytes that may be on their way at once: what a burst may put into the receivers' socket
+    buffers. More hides longer round trips, and is lost where buffers are small."""
     ack_threshold: int = 1_024
     """Messages after whose delivery a receiver acks at once; at most a quarter of the capacity is
     waited for. Fewer acks cost less, and let the sender wait longer when its window is small."""
@@ -42,6 +57,8 @@ class NakAck4(MulticastSpec):
         super().__post_init__()
         if self.ack_threshold < 1:
             raise ConfigError(f"NakAck4.ack_threshold is {self.ack_threshold}: give at least 1")
+        if self.flight_bytes < 1:
+            raise ConfigError(f"NakAck4.flight_bytes is {self.flight_bytes}: give at least 1")
 
     def build(self, env: Env) -> NakAck4Layer:
         """The layer with these settings."""
@@ -51,15 +68,19 @@ class NakAck4(MulticastSpec):
 class _Owed:
     """What was delivered of one sender and not acked yet."""
 
-    __slots__ = ("acked", "due", "final", "nbytes")
+    __slots__ = ("acked", "come", "due", "final", "hushed", "nbytes")
 
     def __init__(self, acked: int) -> None:
         self.acked = acked
         self.nbytes = 0
+        self.come = 0
+        """Bytes that have come since the last ack."""
         self.due = False
         """Set when an ack is wanted at the tick, even if nothing new was delivered."""
         self.final = 0
         """The last seqno, as announced by the sender when it had freed everything."""
+        self.hushed = 0
+        """Up to here the ack of a whole message will speak for its fragments."""
 
 
 class NakAck4Layer(ReliableMulticast):
@@ -72,7 +93,12 @@ class NakAck4Layer(ReliableMulticast):
         self.acks: dict[Address, int] = {}
         """The highest ack of each member of the view, this one included."""
         self._ack_messages = max(1, min(spec.ack_threshold, spec.capacity // 4))
-        self._ack_bytes = max(1, spec.max_bytes // 4)
+        self._ack_bytes = max(1, min(spec.max_bytes, spec.flight_bytes) // 4)
+        self._flight_bytes = spec.flight_bytes
+        self._arrivals: dict[Address, int] = {}
+        """Per other member: its ack, and what it had ahead of that."""
+        self._arrived = 0
+        """The least of them: everything beyond may be on its way."""
         self._owed: dict[Address, _Owed] = {}
         self._released: set[Address] = set()
         """Members that are not waited for, since they are too far behind."""
@@ -81,15 +107,37 @@ class NakAck4Layer(ReliableMulticast):
 
     # The receiver acks ---------------------------------------------------------------------------
 
+    def _on_arrived(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
+        """What has come is not on its way any more: tell the sender, though it is not delivered."""
+        if self._flight_bytes >= self.spec.max_bytes:
+            return  # Its window stops the sender sooner.
+        owed = self._owed[sender]
+        owed.come += nbytes
+        # Where nothing is missing, the ack of the delivery is about to say it.
+        if owed.come >= (self._ack_bytes if window.gaps else 2 * self._ack_bytes):
+            self._ack(sender, window)
+
     def _on_delivered(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
         owed = self._owed[sender]
+        count = window.delivered - owed.acked
+        if count <= 0:
+            return  # It was acked with a whole message.
         owed.nbytes += nbytes
-        enough = window.delivered - owed.acked >= self._ack_messages
-        if enough or owed.nbytes >= self._ack_bytes:
-            self._ack(sender, window.delivered)
+        if window.delivered < owed.hushed:
+            if 2 * count >= self.spec.capacity or 2 * owed.nbytes >= self.spec.max_bytes:
+                self._ack(sender, window)
+        elif count >= self._ack_messages or owed.nbytes >= self._ack_bytes:
+            self._ack(sender, window)
         else:
             owed.due = True
             self._arm()
+
+    def hush(self, sender: Address, up_to: int) -> None:
+        self._owed[sender].hushed = up_to
+
+    def answered(self, sender: Address, up_to: int) -> None:
+        owed = self._owed[sender]
+        owed.acked, owed.nbytes, owed.due = max(owed.acked, up_to), 0, False
 
     def _on_announced(self, sender: Address, window: ReceiveWindow) -> None:
         self._owed[sender].due = True
@@ -104,19 +152,35 @@ class NakAck4Layer(ReliableMulticast):
                 self._on_announced(source, self.windows[source])
             owed.final = frame.high
 
-    def _ack(self, sender: Address, delivered: int) -> None:
+    def _ack(self, sender: Address, window: ReceiveWindow) -> None:
         owed = self._owed[sender]
-        owed.acked, owed.nbytes, owed.due = delivered, 0, False
-        self.env.out.send(Ack(delivered), sender)
+        owed.acked, owed.nbytes, owed.come, owed.due = window.delivered, 0, 0, False
+        self.env.out.send(Ack(window.delivered, window.ahead), sender)
 
     def _tick(self) -> None:
         for sender, owed in self._owed.items():
             if owed.due:
-                self._ack(sender, self.windows[sender].delivered)
+                self._ack(sender, self.windows[sender])
         super()._tick()
         for member in self._released:
             self.env.out.send(self._last(), member)
             self._arm()
+
+    def _announce(self) -> None:
+        """Tell only those whose ack is wanted, where they are few: whoever is told acks."""
+        behind = self._behind if self._tracker is not None else ()
+        if not behind or len(behind) > FEW:
+            super()._announce()
+            return
+        for member in behind:
+            if member not in self._released:  # Those are told on every tick.
+                self.env.out.send(self._last(), member)
+
+    @property
+    def _behind(self) -> list[Address]:
+        """The others that have not acked everything, or that a full window waits for."""
+        below = self.sent.low + 1 if self._full else self.sent.high
+        return [m for m, ack in self.acks.items() if ack < below and m != self.env.me]
 
     # The sender counts ---------------------------------------------------------------------------
 
@@ -124,15 +188,43 @@ class NakAck4Layer(ReliableMulticast):
         if not isinstance(frame, Ack):
             super().on_frame(frame, source)
             return
-        known = self.acks.get(source)
-        if known is None or source == self.env.me:
+        if source in self.acks and source != self.env.me:
+            self._landed(source, frame.delivered + frame.ahead)
+            self.acked(source, frame.delivered)
+        else:
             self.env.counters["dropped_foreign_ack"] += 1
-        elif known < frame.delivered <= self.sent.high:
-            self.acks[source] = frame.delivered
+
+    def _landed(self, member: Address, arrived: int) -> None:
+        """So much has come at a member, whether it was delivered there or not."""
+        known = self._arrivals[member]
+        if known < arrived <= self.sent.high:
+            self._arrivals[member] = arrived
+            if known <= self._arrived:
+                self._arrived = self._least_arrived()
+                self.above.resume()
+
+    def _least_arrived(self) -> int:
+        waited_for = [n for member, n in self._arrivals.items() if member not in self._released]
+        return min(waited_for, default=self.sent.high)
+
+    def room(self, dest: Address | None) -> tuple[int, int]:
+        messages, nbytes = super().room(dest)
+        kept = self.sent.high - self.sent.low
+        if dest is not None or messages <= 0 or not kept or self._alone:
+            return messages, nbytes
+        in_flight = (self.sent.high - self._arrived) * self.sent.nbytes // kept
+        left = self._flight_bytes - in_flight
+        return (messages, min(nbytes, left)) if left > 0 else (0, 0)
+
+    def acked(self, member: Address, up_to: int) -> None:
+        known = self.acks.get(member, up_to)
+        if known < up_to <= self.sent.high:
+            self.acks[member] = up_to
+            self._landed(member, up_to)
             if self.env.tap is not None:
-                self.env.tap.acked(source, frame.delivered)
-            if source in self._released:
-                self._take_back(source, frame.delivered)
+                self.env.tap.acked(member, up_to)
+            if member in self._released:
+                self._take_back(member, up_to)
             self._purge(known)
 
     def _on_self_delivered(self) -> None:
@@ -167,7 +259,14 @@ class NakAck4Layer(ReliableMulticast):
         """While the window is full: the acks of all who are waited for."""
         if not self._full:
             return {}
-        return {member: ack for member, ack in self.acks.items() if member not in self._released}
+        low, high = self.sent.low, self.sent.high
+        # Who has acked half of it may have all of it, and be hushed until a message is whole.
+        enough = high if self._tracker is None else (low + high) // 2
+        return {
+            member: ack if ack < enough else high
+            for member, ack in self.acks.items()
+            if member not in self._released
+        }
 
     def release(self, member: Address) -> None:
         """Free what only this member lacks, until it has caught up; meanwhile announce what is
@@ -176,13 +275,15 @@ class NakAck4Layer(ReliableMulticast):
             self._released.add(member)
             self.env.counters["released"] += 1
             self._arm()
-            if self._purge_sent(self._acked):
-                self.above.resume()
+            self._arrived = self._least_arrived()
+            self._purge_sent(self._acked)
+            self.above.resume()
 
     def _take_back(self, member: Address, acked: int) -> None:
         """Wait for a member again that gets messages and does not only skip them, or has all."""
         if acked > self._told_low or acked == self.sent.high:
             self._released.discard(member)
+            self._arrived = self._least_arrived()
             self.env.counters["caught_up"] += 1
 
     def _last(self) -> Last:
@@ -199,12 +300,15 @@ class NakAck4Layer(ReliableMulticast):
     def _on_members(self, installation: Installation) -> None:
         for member in installation.left:
             self.acks.pop(member, None)
+            self._arrivals.pop(member, None)
             self._owed.pop(member, None)
             self._released.discard(member)
         for member in installation.joined:
             self.acks[member] = self._start
             if member != self.env.me:
+                self._arrivals[member] = self._start
                 self._owed[member] = _Owed(installation.starts[member])
+        self._arrived = self._least_arrived()
         self._purge_sent(self._acked)
 
     def _forget_stable(self, window: ReceiveWindow, low: int) -> None:
@@ -220,4 +324,4 @@ class NakAck4Layer(ReliableMulticast):
 
     @property
     def _full(self) -> bool:
-        return not self._frozen and self.sent.room()[0] <= 0
+        return not self._frozen and self.room(None)[0] <= 0

@@ -34,11 +34,29 @@ class Patience(Reliable):
         if self._purge_sent(min(up_to, self.sent.delivered)):
             self.above.resume()
 
+    def acked(self, member: Address, up_to: int) -> None:
+        """Only a multicast that counts acks has a use for this."""
+
+    def answered(self, sender: Address, up_to: int) -> None:
+        """The same."""
+
+    def hush(self, sender: Address, up_to: int) -> None:
+        """The same."""
+
     def expect(self, sender: Address, up_to: int) -> None:
         window = self.windows.get(sender)
         if window is not None and up_to > window.high:
             window.expect(up_to)
             self._look(sender, window)
+
+    def arrived(self, sender: Address) -> int:
+        window = self.windows.get(sender)
+        if window is None:
+            return 0
+        if not window.gaps or window.gaps.last < window.high:
+            return window.high
+        *_, tail = window.gaps.ranges()
+        return tail[0] - 1
 
     def lacks(self, sender: Address, seqno: int) -> bool:
         window = self.windows.get(sender)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ringcast.core.blocktimes import BlockTimes
 from ringcast.core.part import Spec
 from ringcast.errors import ConfigError
 
@@ -39,6 +40,10 @@ class MulticastSpec(Spec):
     """Whether own messages come back to the own application."""
     park_frames: int = 256
     """Datagrams of a view that is still on its way that are kept until it comes."""
+    max_block_times: str = ""
+    """How long a message waits in `send` for room at the most, by size: "1000:10,10000:100" has one
+    of up to 1,000 bytes raise Timeout after 10 ms without progress, one of up to 10,000 after 100
+    ms; larger ones wait. A timeout that `send` is given goes before this."""
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -58,3 +63,4 @@ class MulticastSpec(Spec):
             )
         if self.park_frames < 0:
             raise ConfigError(f"{name}.park_frames is {self.park_frames}: give 0 or more")
+        BlockTimes(self.max_block_times, f"{name}.max_block_times")

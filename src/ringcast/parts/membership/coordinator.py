@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 PATIENCE = 3
 """How often a member is asked in vain before it is accused."""
-DIRECT_MAX = 16
-"""Up to so many newcomers are sent the view directly besides; more of them rely on multicast and on
-repeats."""
+DIRECT_MAX = 64
+"""Up to so many newcomers are sent the view directly besides, for networks without multicast; more
+of them rely on repeats."""
 
 
 class Coordinator(Participant):
@@ -46,7 +46,6 @@ class Coordinator(Participant):
         super().__init__(part)
         self._joins: dict[Address, Peer] = {}
         self._leaves: set[Address] = set()
-        self._evicted: set[Address] = set()
         self._change: Change | None = None
         self._unconfirmed: dict[Address, None] = {}
         self._repeats = 0
@@ -58,7 +57,6 @@ class Coordinator(Participant):
         """A view is installed, of this coordinator's making or another's; go on with what has come
         since."""
         self._change = None
-        self._evicted.clear()
         super().enter()
         if self._needed:
             self._gather()
@@ -73,7 +71,7 @@ class Coordinator(Participant):
             case Leave() if source in self.view:
                 self._leaves.add(source)
                 self._gather()
-            case Evict() if source in self.view and frame.member in self.view:
+            case Evict() if source in self.view and frame.member != self.env.me:
                 self.evict(frame.member, frame.reason)
             case Flushed():
                 self._on_flushed(frame, source)
@@ -124,7 +122,8 @@ class Coordinator(Participant):
     def evict(self, member: Address, reason: str) -> None:
         """Make a view without this member."""
         if member in self.view and member != self.env.me:
-            self._evicted.add(member)
+            self.part.evicted[member] = reason
+            self.env.out.send(Evict(member, reason), member)
             self._gather()
 
     def _ask_to_leave(self) -> None:
@@ -139,7 +138,7 @@ class Coordinator(Participant):
 
     @property
     def _gone(self) -> set[Address]:
-        return {m for m in self.part.absent | self._evicted if m in self.view}
+        return {m for m in self.part.absent if m in self.view}
 
     @property
     def _needed(self) -> bool:
@@ -241,6 +240,8 @@ class Coordinator(Participant):
         self._unconfirmed = dict.fromkeys(view.members)
         self._unconfirmed.pop(self.env.me, None)
         self.part.last_install = frame
+        for member, reason in self.part.evicted.items():
+            self.env.out.send(Evict(member, reason), member)
         if len(self._unconfirmed) or change.leavers:
             self.env.out.send(frame)
         outside = [m for m in view if m not in self.view] + list(change.leavers)

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 ROUNDS_MAX = 3
 """How many times a joiner lets a rival go first before it founds a group itself."""
 RIVALS_MAX = 1024
-DIRECT_MAX = 16
+DIRECT_MAX = 64
 """How many rivals are told directly besides, for networks without multicast."""
+NOBODY = "no group found"
+"""How the reason begins that a member is closed with which was told to fail."""
 JOINS_MAX = 8
 """How many times a coordinator is asked before the search begins anew."""
 
@@ -98,7 +100,7 @@ class Joiner(Role):
         elif alone == "found":
             self._found_group()
         elif alone == "fail":
-            self.part.control.finish(f"no group found: tried {self.part.discovery.tried}")
+            self.part.control.finish(f"{NOBODY}: tried {self.part.discovery.tried}")
         else:
             self._rounds = 0
             self._decide_later()

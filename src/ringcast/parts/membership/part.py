@@ -53,6 +53,12 @@ class MembershipPart(Part):
         """Members that do not answer; one that is heard again is no longer among them."""
         self._elsewhere: set[Address] = set()
         """Members of this view that are known to be in another one by now."""
+        self.evicted: dict[Address, str] = {}
+        """Members that the next view will be without, though they are alive, and why."""
+        self._told_why: dict[Address, str] = {}
+        """The same of the view before, for those that have not heard of it."""
+        self._why = ""
+        """Why this member is evicted, if it was told so."""
         self.last_install: Install | None = None
         """The frame that brought the view, to be repeated to those who missed it."""
         self.leave_until: float | None = None
@@ -120,7 +126,9 @@ class MembershipPart(Part):
     # What roles ask ------------------------------------------------------------------------------
 
     def send_view(self, to: Address) -> None:
-        """Repeat the view to somebody."""
+        """Repeat the view to somebody; why it is without them, to those whom that concerns."""
+        if to in self._told_why:
+            self.env.out.send(Evict(to, self._told_why[to]), to)
         if self.last_install is not None:
             self.env.out.send(self.last_install, to)
 
@@ -142,7 +150,11 @@ class MembershipPart(Part):
     @property
     def absent(self) -> set[Address]:
         """Members that do not take part in this view any more."""
-        return self.suspects | self._elsewhere
+        return self.suspects | self._elsewhere | self.evicted.keys()
+
+    def told_why(self, reason: str) -> None:
+        """The others are about to go on without this member, for this reason."""
+        self._why = f"evicted: {reason}"
 
     def note_gone(self, members: Iterable[Address]) -> None:
         """Members are in another view: whoever is left goes on, perhaps alone, and merges back."""
@@ -150,7 +162,7 @@ class MembershipPart(Part):
         news = [m for m in members if m in self.view and m not in self._elsewhere]
         self._elsewhere.update(news)
         if 2 * len(self._elsewhere) >= len(self.view):
-            self._expelled = "the others went on without this member"
+            self._expelled = self._why or "the others went on without this member"
         for member in news:
             self.control.suspect(member, True)
 
@@ -182,7 +194,9 @@ class MembershipPart(Part):
         self.last_install = frame
         self.promised = max(self.promised, view.id)
         self.suspects = {m for m in self.suspects if m in view and m in together}
-        self._elsewhere = set()
+        self._elsewhere, self._why = set(), ""
+        self._told_why = {m: why for m, why in self.evicted.items() if m not in view}
+        self.evicted = {}
         self._change_role(view)
         self.control.install(Installation(view, old, starts, joined, left))
         if self._expelled:

@@ -78,6 +78,8 @@ class Participant(Role):
                 self._on_refused(frame, source)
             case Join():
                 self._on_join(frame)
+            case Evict() if source in self.view:
+                self._on_evict(frame)
 
     def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
         """Somebody of this view who is in a later one: this member has missed something."""
@@ -199,8 +201,22 @@ class Participant(Role):
             self.part.take_over()
 
     def evict(self, member: Address, reason: str) -> None:
-        """Ask the coordinator."""
-        self.env.out.send(Evict(member, reason), self.acting)
+        """Ask the coordinator, or whoever comes after it if it is the one."""
+        others = (m for m in self.view if m not in self.part.absent and m != member)
+        maker = next(others, self.env.me)
+        if maker != self.env.me:
+            self.env.out.send(Evict(member, reason), maker)
+        elif member in self.view and member != self.env.me:
+            self.part.evicted[member] = reason
+            self.part.take_over()
+            self.part.role.evict(member, reason)
+
+    def _on_evict(self, frame: Evict) -> None:
+        """This member is the one, or the one to see to it."""
+        if frame.member == self.env.me:
+            self.part.told_why(frame.reason)
+        elif frame.member == self.acting:
+            self.evict(frame.member, frame.reason)
 
     def leave(self) -> None:
         """Wait until everybody has this member's messages, then ask for a view without it."""
