@@ -6,7 +6,17 @@ from ringcast import errors, presets, sync
 from ringcast.core import events
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message
-from ringcast.core.events import Event, Expelled, Merged, Skipped, Suspected, ViewChange
+from ringcast.core.events import (
+    Event,
+    Expelled,
+    Merged,
+    Outpaced,
+    Progress,
+    Skipped,
+    Suspected,
+    Undelivered,
+    ViewChange,
+)
 from ringcast.core.view import View, ViewId
 from ringcast.errors import (
     Closed,
@@ -16,10 +26,13 @@ from ringcast.errors import (
     NotMember,
     RemoteError,
     RingcastError,
+    StateFailed,
     Timeout,
     TooLarge,
 )
+from ringcast.feed import Feed, rows
 from ringcast.runtime.group import Group, join
+from ringcast.services.replies import Outcome, Replies, Reply
 from ringcast.spec import StackSpec
 
 logging.getLogger("ringcast").addHandler(logging.NullHandler())
@@ -31,19 +44,27 @@ __all__ = [
     "ConfigError",
     "Event",
     "Expelled",
+    "Feed",
     "Group",
     "JoinFailed",
     "LocalError",
     "Merged",
     "Message",
     "NotMember",
+    "Outcome",
+    "Outpaced",
+    "Progress",
     "RemoteError",
+    "Replies",
+    "Reply",
     "RingcastError",
     "Skipped",
     "StackSpec",
+    "StateFailed",
     "Suspected",
     "Timeout",
     "TooLarge",
+    "Undelivered",
     "View",
     "ViewChange",
     "ViewId",
@@ -51,5 +72,6 @@ __all__ = [
     "events",
     "join",
     "presets",
+    "rows",
     "sync",
 ]

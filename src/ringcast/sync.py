@@ -12,15 +12,18 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import Event
 from ringcast.errors import Closed, Timeout
+from ringcast.feed import Feed, Row
+from ringcast.runtime.answering_sync import SyncAnswering
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
-    Face,
     Sendable,
     checked_payload,
     checked_payloads,
-    make_member,
+    waits,
 )
+from ringcast.runtime.handlers import SyncOnCall, SyncOnStateRequest, services_of
+from ringcast.runtime.making import make_member
 from ringcast.runtime.observer import Observer
 from ringcast.runtime.waiters import ThreadWaiter, Waiter
 from ringcast.spec import StackSpec
@@ -35,13 +38,21 @@ def join(
     receive: bool = True,
     backlog_bytes: int = BACKLOG_BYTES,
     observer: Observer | None = None,
+    status: bool = False,
+    metrics: int | str | None = None,
+    state: bool = False,
+    on_state_request: SyncOnStateRequest | None = None,
+    on_call: SyncOnCall | None = None,
 ) -> Group:
     """Join a group; `ringcast.join` says what the settings mean.
 
     Raises ConfigError, JoinFailed with what was tried, or Timeout.
     """
-    member = make_member(group, spec, name, receive, backlog_bytes, observer)
-    joined = Group(member, receive)
+    services = services_of(on_call, on_state_request, state, receive, is_sync=True)
+    member = make_member(
+        group, spec, name, receive, backlog_bytes, observer, status, metrics, services
+    )
+    joined = Group(member, receive, on_call, on_state_request)
     joined._driver.start()
     try:
         until = _until(timeout)
@@ -57,7 +68,7 @@ def join(
     raise failure
 
 
-class Group(Face):
+class Group(SyncAnswering):
     """A member of a group. Safe from several threads."""
 
     def send(
@@ -163,8 +174,12 @@ class Group(Face):
         if run is None:
             return
         try:
-            assert run.waiter is not None
-            self._driver.wait(run.waiter, _until(timeout))
+            assert isinstance(run.waiter, ThreadWaiter)
+            for seconds in waits(run, timeout):
+                self._driver.wait(run.waiter, _until(seconds))
+                run.waiter.seat = None  # The next wait may be at the gate.
+                if run.waiter.told:
+                    break
         except BaseException:
             self._member.cancel(run)
             raise
@@ -172,6 +187,9 @@ class Group(Face):
 
     def _more(self, timeout: float | None) -> bool:
         """Wait for events; False when the group was left. Raises Timeout, Closed."""
+        if (duty := self._next_duty()) is not None:
+            self._do(duty)
+            return True
         who = threading.get_ident()
         until = _until(timeout)
         while not self._refill(who):
@@ -181,6 +199,13 @@ class Group(Face):
                 raise Timeout(f"nothing came within {timeout:g} seconds")
             self._driver.attend(until)
         return True
+
+
+def rows(group: Group, feed: Feed | None = None) -> Iterator[Row]:
+    """The rows that jobs write to a group, each once; see `ringcast.rows`."""
+    accept = (Feed() if feed is None else feed).accept
+    for batch in group.batches():
+        yield from filter(None, map(accept, batch.payloads))
 
 
 def _until(timeout: float | None) -> float:

@@ -1,38 +1,57 @@
 """A member in a process of its own, for tests: commands come as JSON lines, reports go out so.
 
-The first command is {"spec": TOML}. Then: {"send": count, "size": bytes}, {"block": seconds} (the
-application takes nothing meanwhile), {"leave": true}.
+The first command is {"spec": TOML, "every": how often messages are reported}. Then:
 
-Reports: {"joined", "endpoint"}, {"view": names, "id"}, {"got": count of messages so far, "from":
-name, "in_order"}, {"sent": count}, {"event": its name}, {"left"}.
+    {"send": count, "size": bytes}      in a thread of its own; several at once are allowed
+    {"flood": bytes}                    send messages of this size until {"calm": true}
+    {"block": seconds}                  the application takes nothing meanwhile
+    {"ask": true}                       say what has happened so far
+    {"leave": true}
+
+Reports: {"joined", "endpoint"}, {"view": names, "id", "past": what was delivered in the view before
+it}, {"got": count of messages so far, "from": name, "in_order"}, {"sent": count}, {"blocked"},
+{"event": its name}, {"calm": sent so far}, {"told": its views}, {"left", "past"}.
+
+What was delivered in a view: per sender the first and the last message, how many, and a checksum of
+all that they said. Members that go on to the same view have to say the same.
 """
 
 import json
 import sys
 import threading
+import zlib
 from collections import defaultdict
 
-from ringcast import Batch, StackSpec, ViewChange, sync
+from ringcast import Batch, Closed, StackSpec, View, ViewChange, sync
 from ringcast.core.address import Address
 
-REPORT_EVERY = 100
+RUN = 100
+"""Messages that are sent at once."""
 
 
 def report(**what: object) -> None:
-    """Say something to the test."""
-    sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()
+    """Say something to the test; several threads may."""
+    with _out:
+        sys.stdout.write(json.dumps(what) + "\n")
+        sys.stdout.flush()
+
+
+_out = threading.Lock()
 
 
 class Application:
-    """Takes everything that comes and checks that it is in order."""
+    """Takes everything that comes, checks that it is in order, and sums it up per view."""
 
-    def __init__(self, group: sync.Group) -> None:
+    def __init__(self, group: sync.Group, every: int) -> None:
         self.group = group
         self.block = 0.0
+        self.views: list[str] = []
+        self._every = every
+        self._view: View | None = None
         self._count: dict[Address, int] = defaultdict(int)
         self._last: dict[Address, int] = {}
         self._names: dict[Address, str] = {}
+        self._past: dict[str, tuple[int, int, int, int]] = {}
 
     def run(self) -> None:
         """Until the group is left."""
@@ -41,50 +60,114 @@ class Application:
                 seconds, self.block = self.block, 0.0
                 report(blocked=seconds)
                 threading.Event().wait(seconds)
+                report(awake=True)
             if isinstance(event, Batch):
                 self._on_batch(event)
             elif isinstance(event, ViewChange):
-                self._names.update({p.address: p.name for p in event.view.peers})
-                report(view=[p.name for p in event.view.peers], id=str(event.view.id))
+                self._on_view(event.view)
+                for member in (*event.joined, *event.left):
+                    self._last.pop(member, None)  # What it sent elsewhere was not for this one.
             else:
                 report(event=type(event).__name__, what=str(event))
 
+    @property
+    def past(self) -> dict[str, tuple[int, int, int, int]]:
+        """What was delivered in this view: first, last, how many, and a checksum, per sender."""
+        return self._past
+
+    def _on_view(self, view: View) -> None:
+        self._names.update({p.address: p.name for p in view.peers})
+        self.views.append(str(view.id))
+        report(view=[p.name for p in view.peers], id=str(view.id), past=self._past)
+        self._view, self._past = view, {}
+
     def _on_batch(self, batch: Batch) -> None:
-        before = self._count[batch.sender]
-        in_order = batch.first == self._last.get(batch.sender, batch.first - 1) + 1
-        self._last[batch.sender] = batch.last
-        self._count[batch.sender] += len(batch)
-        after = self._count[batch.sender]
-        if not in_order or before // REPORT_EVERY != after // REPORT_EVERY:
-            name = self._names.get(batch.sender, "?")
-            report(got=after - after % REPORT_EVERY, **{"from": name, "in_order": in_order})
+        sender = batch.sender
+        before = self._count[sender]
+        in_order = batch.first == self._last.get(sender, batch.first - 1) + 1
+        self._last[sender] = batch.last
+        self._count[sender] += len(batch)
+        self._sum_up(batch)
+        after = self._count[sender]
+        if not in_order or before // self._every != after // self._every:
+            name = self._names.get(sender, "?")
+            report(got=after - after % self._every, **{"from": name, "in_order": in_order})
+
+    def _sum_up(self, batch: Batch) -> None:
+        name = self._names.get(batch.sender, str(batch.sender))
+        first, _, count, checksum = self._past.get(name, (batch.first, 0, 0, 0))
+        for payload in batch.payloads:
+            checksum = zlib.crc32(payload, checksum)
+        self._past[name] = (first, batch.last, count + len(batch), checksum)
 
 
-def send(group: sync.Group, count: int, size: int) -> None:
-    """Send so many messages, in runs."""
-    payload = bytes(size)
-    for begin in range(0, count, REPORT_EVERY):
-        group.send_many([payload] * min(REPORT_EVERY, count - begin))
-    report(sent=count)
+class Sender:
+    """Sends from threads of its own, so that commands are heard meanwhile."""
+
+    def __init__(self, group: sync.Group) -> None:
+        self._group = group
+        self._calm = threading.Event()
+
+    def send(self, count: int, size: int) -> None:
+        """Send so many messages, in runs."""
+        for begin in range(0, count, RUN):
+            self._send_run(begin, min(RUN, count - begin), size)
+        report(sent=count)
+
+    def flood(self, size: int) -> None:
+        """Send as fast as the group takes it, until it is enough."""
+        sent = 0
+        while not self._calm.is_set():
+            self._send_run(sent, RUN, size)
+            sent += RUN
+        report(calm=sent)
+
+    def calm(self) -> None:
+        """It is enough."""
+        self._calm.set()
+
+    def start(self, work: str, *numbers: int) -> None:
+        """Begin to send."""
+
+        def run() -> None:
+            try:
+                getattr(self, work)(*numbers)
+            except Closed:
+                report(interrupted=True)
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def _send_run(self, first: int, count: int, size: int) -> None:
+        name = self._group.name
+        payloads = [f"{name} {number}".encode() for number in range(first, first + count)]
+        self._group.send_many([payload.ljust(size) for payload in payloads])
 
 
 def main() -> None:
     """Join, and do what is asked for."""
     name, member = sys.argv[1:3]
-    spec = StackSpec.from_toml(json.loads(sys.stdin.readline())["spec"])
-    group = sync.join(name, spec, name=member)
+    first = json.loads(sys.stdin.readline())
+    group = sync.join(name, StackSpec.from_toml(first["spec"]), name=member, timeout=60.0)
     report(joined=str(group.me), endpoint=group.endpoint)
-    application = Application(group)
-    threading.Thread(target=application.run, daemon=True).start()
+    application, sender = Application(group, first.get("every", RUN)), Sender(group)
+    taker = threading.Thread(target=application.run, daemon=True)
+    taker.start()
     for line in sys.stdin:
         command = json.loads(line)
         if "send" in command:
-            send(group, command["send"], command.get("size", 100))
+            sender.start("send", command["send"], command.get("size", 100))
+        elif "flood" in command:
+            sender.start("flood", command["flood"])
+        elif "calm" in command:
+            sender.calm()
         elif "block" in command:
             application.block = command["block"]
+        elif "ask" in command:
+            report(told=application.views, stats=group.stats())
         elif "leave" in command:
             group.leave()
-            report(left=group.closed)
+            taker.join()
+            report(left=group.closed, past=application.past)
             return
 
 

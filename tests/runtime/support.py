@@ -1,13 +1,6 @@
-"""Real groups for tests: stacks that notice crashes quickly, groups in threads, and processes."""
+"""Real groups for tests: stacks that notice crashes quickly, and groups of one process."""
 
-import json
-import os
-import queue
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -157,87 +150,3 @@ def running(target: Callable[[], None]) -> Iterator[threading.Thread]:
     assert not thread.is_alive(), "the thread did not end"
     if failures:
         raise failures[0]
-
-
-# Groups in processes of their own -----------------------------------------------------------------
-
-
-class Process:
-    """A member in a process of its own; `tests/runtime/process.py` is what it runs."""
-
-    def __init__(self, group: str, name: str, spec: StackSpec, *wrapper: str) -> None:
-        command = [*wrapper, sys.executable, str(ROOT / "tests/runtime/process.py"), group, name]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-        self.name = name
-        self.group = group
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        self.tell(spec=spec.to_toml())
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def tell(self, **command: object) -> None:
-        """Give the process a command."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-
-    def hear(self, kind: str, seconds: float = SOON) -> dict[str, object]:
-        """The next report of this kind, or of any for ""; others before it are passed over."""
-        until = time.monotonic() + seconds
-        while True:
-            try:
-                line = self._lines.get(timeout=max(until - time.monotonic(), 0.001))
-            except queue.Empty:
-                raise AssertionError(f"{self.name} did not report {kind} in time") from None
-            report: dict[str, object] = json.loads(line)
-            if not kind or kind in report:
-                return report
-
-    def hear_view(self, *names: str) -> dict[str, object]:
-        """The report of a view with just these members."""
-        while True:
-            report = self.hear("view")
-            view = report["view"]
-            assert isinstance(view, list)
-            if sorted(view) == sorted(names):
-                return report
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send the process a signal."""
-        self._process.send_signal(number)
-
-    def end(self) -> None:
-        """Let nothing be left of it."""
-        self._process.kill()
-        self._process.wait(SOON)
-        self._reader.join(SOON)
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(BrokenPipeError):
-                if pipe is not None:
-                    pipe.close()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-
-
-@contextmanager
-def processes(*names: str, kind: str = "multicast") -> Iterator[list[Process]]:
-    """Members in processes of their own, in one view."""
-    group, started = group_name(), list[Process]()
-    try:
-        seed = None
-        for name in names:
-            started.append(Process(group, name, SPECS[kind](seed)))
-            if seed is None:
-                seed = str(started[0].hear("joined")["endpoint"])
-        for process in started:
-            process.hear_view(*names)
-        yield started
-    finally:
-        for process in started:
-            process.end()

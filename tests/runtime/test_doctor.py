@@ -1,31 +1,19 @@
 """`ringcast doctor` finds what keeps a group from forming, and says it in one sentence."""
 
 import json
-import shutil
+import os
 import socket
-import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from ringcast import StackSpec, presets
 from ringcast.transports import Tcp, Udp
-from tests.runtime.command import Command, endpoint, node, run
-from tests.runtime.support import SOON, group_name, seeded
+from tests.runtime.command import Command, endpoint, node
+from tests.runtime.namespaces import namespace
+from tests.runtime.strangers import doctor, greeter, multicast, shouting
+from tests.runtime.support import group_name, seeded
 
 # Seeds --------------------------------------------------------------------------------------------
-
-
-def doctor(home: Path, *words: str, wrapper: tuple[str, ...] = ()) -> tuple[int, dict[str, str]]:
-    """The exit status, and of each topic what was found last, with its verdict before it."""
-    status, out, err = run(home, "doctor", "--json", *words, wrapper=wrapper)
-    assert err == ""
-    told = json.loads(out)
-    assert told["ok"] == (status == 0)
-    return status, {f["topic"]: f"{f['verdict']}: {f['text']}" for f in told["findings"]}
 
 
 @pytest.mark.parametrize("transport", [Tcp(), Udp(multicast="")], ids=["tcp", "udp"])
@@ -135,16 +123,6 @@ def test_the_member_itself_among_the_seeds(home: Path) -> None:
 # Multicast ----------------------------------------------------------------------------------------
 
 
-def multicast(tmp_path: Path) -> tuple[str, StackSpec]:
-    """A file with a stack over multicast on the loopback interface, at a port of its own."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as lent:
-        lent.bind(("127.0.0.1", 0))
-        spec = presets.loopback().replace(multicast_port=lent.getsockname()[1])
-    path = tmp_path / "multicast.toml"
-    path.write_text(spec.to_toml())
-    return str(path), spec
-
-
 def test_members_that_multicast_finds(running: list[Command], home: Path, tmp_path: Path) -> None:
     (path, _), group = multicast(tmp_path), group_name()
     ann = node(running, home, group, "ann", "--spec", path)
@@ -168,57 +146,83 @@ def test_another_version_on_multicast(home: Path, tmp_path: Path) -> None:
 
 def test_no_route_for_multicast(home: Path) -> None:
     """In a network namespace of its own, which has no interface that is up, and no route."""
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare")
-    alone = ("unshare", "-rn")
-    probe = subprocess.run([*alone, "true"], capture_output=True, text=True, check=False)
-    if probe.returncode:
-        pytest.skip(f"no network namespace can be made: {probe.stderr}")
-    status, found = doctor(home, "--preset", "lan", "--bind", "", wrapper=alone)
+    with namespace("true") as inside:
+        status, found = doctor(home, "--preset", "lan", "--bind", "", wrapper=inside)
     assert status == 1
     assert found["route"].startswith("problem: there is no route to 239.77.7.7")
     assert "name the interface in `bind`" in found["port"]
 
 
-@contextmanager
-def greeter(greeting: bytes) -> Iterator[str]:
-    """Somebody who says this to whoever connects; where that is."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        callers: list[socket.socket] = []
-
-        def serve() -> None:
-            try:
-                while True:
-                    callers.append(server.accept()[0])
-                    with suppress(ConnectionError):  # It has gone already.
-                        callers[-1].sendall(greeting)
-            except OSError:
-                return
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join(SOON)
-        for caller in callers:
-            caller.close()
+# A name and a directory ---------------------------------------------------------------------------
 
 
-@contextmanager
-def shouting(spec: StackSpec, datagram: bytes) -> Iterator[None]:
-    """Somebody who says this again and again, on the loopback interface, to all members."""
-    udp, over = spec["Udp"], threading.Event()
-    assert isinstance(udp, Udp)
+def test_members_that_a_directory_leads_to(
+    running: list[Command], home: Path, tmp_path: Path
+) -> None:
+    group, place = group_name(), str(tmp_path / "meet")
+    words = ("--file", place, "--group", group)
+    status, found = doctor(home, *words)
+    assert (status, found["file"]) == (
+        0,
+        f"ok: {place} does not exist yet: the first member makes it",
+    )
+    ann = node(running, home, group, "ann", "--file", place)
+    where = endpoint(ann)
+    status, found = doctor(home, *words)
+    assert status == 0
+    assert found["file"] == f'ok: {where} answers: ann, in view 1 of "{group}"'
+    assert found["members"] == f'ok: "{group}" is there: view 1, made by ann at {where}'
 
-    def shout(sock: socket.socket) -> None:
-        while not over.wait(0.02):
-            sock.sendto(datagram, (udp.multicast, udp.multicast_port))
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        interface = socket.inet_aton("127.0.0.1")
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
-        thread = threading.Thread(target=shout, args=(sock,), daemon=True)
-        thread.start()
-        yield
-        over.set()
-        thread.join(SOON)
+def test_notices_of_the_dead_and_of_others(home: Path, tmp_path: Path) -> None:
+    for number, (group, at) in enumerate([("g", 1), ("g", 0), ("other", 0)]):
+        path = tmp_path / f"{number:016x}.member"
+        path.write_text(json.dumps({"group": group, "name": "x", "endpoint": "127.0.0.1:9"}))
+        if at:
+            os.utime(path, (at, at))
+    status, out = doctor(home, "--file", str(tmp_path), "--group", "g", topic="file")
+    assert status == 0, "none of these keeps a group from forming"
+    assert out[0] == (
+        f"ok: {tmp_path} has 1 notice of members that are gone, 1 notice of members,"
+        " 1 notice of other groups"
+    )
+    assert out[1].startswith("warning: nobody listens at 127.0.0.1:9")
+    assert len(list(tmp_path.iterdir())) == 3, "whoever looks changes nothing"
+
+
+def test_a_directory_that_is_none(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    status, found = doctor(home, "--file", str(tmp_path / "file"), "--group", "g")
+    assert status == 1
+    assert found["file"].startswith(f"problem: {tmp_path}/file cannot be read (Not a directory)")
+
+
+def test_members_that_a_name_leads_to(running: list[Command], home: Path) -> None:
+    group = group_name()
+    where = endpoint(node(running, home, group, "ann", "--preset", "tcp"))
+    port = where.rpartition(":")[2]
+    words = ("--dns", f"localhost:{port}", "--group", group)
+    status, out = doctor(home, *words, "--port", "0", topic="dns")
+    assert status == 0
+    assert out[0] == f"ok: localhost has 1 address: {where}"
+    assert out[-1] == f'ok: {where} answers: ann, in view 1 of "{group}"'
+
+
+def test_a_name_that_leads_to_nobody_else(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as lent:
+        port = lent.getsockname()[1]
+    status, found = doctor(home, "--dns", f"localhost:{port}", "--group", "g")
+    assert status == 0
+    assert found["dns"] == f"ok: 127.0.0.1:{port} is this member itself: the group can begin here"
+    words = ("--dns", "127.0.0.7:9", "--port", str(port), "--group", "g")
+    status, out = doctor(home, *words, topic="dns")
+    assert status == 1
+    assert out[1].startswith(f"warning: this member, at 127.0.0.1:{port}, is not among them")
+    assert out[2].startswith("problem: nobody listens at 127.0.0.7:9")
+
+
+def test_a_name_that_is_not_known(home: Path) -> None:
+    status, found = doctor(home, "--dns", "no-such-name.invalid", "--group", "g")
+    assert status == 1
+    assert found["dns"].startswith("problem: no-such-name.invalid: ")
+    assert "check the name" in found["dns"]

@@ -1,49 +1,29 @@
 """UDP multicast in a network namespace that the test makes itself, apart from the machine's own."""
 
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from ringcast import StackSpec, presets
 from ringcast.transports import Udp
-from tests.runtime.support import QUICK, SOON, Process, group_name
+from tests.runtime.members import Process
+from tests.runtime.namespaces import LOOPBACK, Wrapper, namespace
+from tests.runtime.support import QUICK, SOON, group_name
 
 SETUP = (
-    "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && "
+    f"{LOOPBACK} && "
     "ip link add veth0 type veth peer name veth1 && "
     "ip addr add 10.77.0.1/24 dev veth0 && ip -6 addr add fd77::1/64 dev veth0 nodad && "
-    "ip link set veth0 up && ip link set veth1 up && echo ready && exec cat"
+    "ip link set veth0 up && ip link set veth1 up"
 )
-
-Wrapper = tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
-def namespace() -> Iterator[Wrapper]:
-    """The command that runs another one in the namespace; skips where none can be made."""
-    if not all(shutil.which(tool) for tool in ("unshare", "nsenter", "ip")):
-        pytest.skip("needs unshare, nsenter and ip")
-    holder = subprocess.Popen(
-        ["unshare", "-rn", "sh", "-c", SETUP],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stderr is not None
-        if holder.stdout.readline() != "ready\n":
-            pytest.skip(f"no network namespace can be made: {holder.stderr.readline()}")
-        enter = ("nsenter", "-t", str(holder.pid), "-U", "-n", "--preserve-credentials")
-        probe = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False)
-        if probe.returncode:
-            pytest.skip(f"the network namespace cannot be entered: {probe.stderr}")
-        yield enter
-        holder.kill()
+def network() -> Iterator[Wrapper]:
+    """The command that runs another one in the namespace."""
+    with namespace(SETUP) as inside:
+        yield inside
 
 
 def spec(udp: Udp) -> StackSpec:
@@ -61,11 +41,11 @@ def spec(udp: Udp) -> StackSpec:
     ],
     ids=["loopback", "address", "interface", "ipv6"],
 )
-def test_multicast_on_an_interface(namespace: Wrapper, udp: Udp) -> None:
+def test_multicast_on_an_interface(network: Wrapper, udp: Udp) -> None:
     group, stack = group_name(), spec(udp)
     started: list[Process] = []
     try:
-        started.extend(Process(group, name, stack, *namespace) for name in ("a", "b", "c"))
+        started.extend(Process(group, name, stack, *network) for name in ("a", "b", "c"))
         for process in started:
             process.hear_view("a", "b", "c")
         for process in started:
@@ -85,9 +65,9 @@ def test_multicast_on_an_interface(namespace: Wrapper, udp: Udp) -> None:
             process.end()
 
 
-def test_the_members_outside_are_not_heard(namespace: Wrapper) -> None:
+def test_the_members_outside_are_not_heard(network: Wrapper) -> None:
     group = group_name()
-    inside = Process(group, "inside", spec(Udp()), *namespace)
+    inside = Process(group, "inside", spec(Udp()), *network)
     outside = Process(group, "outside", spec(Udp()))
     try:
         assert inside.hear("view", SOON)["view"] == ["inside"]

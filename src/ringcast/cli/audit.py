@@ -6,6 +6,9 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 
+from ringcast.cli.stack import add_spec_arguments, chosen_spec
+from ringcast.trace.rules import Rules, rules_of
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast audit`."""
@@ -19,15 +22,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="URL", help="a Spark cluster, spark://host:7077 (this machine)"
     )
-    parser.add_argument(
+    stack = parser.add_argument_group("what the group owes; left out: all that a stack can promise")
+    add_spec_arguments(stack, "its settings say what is owed")
+    stack.add_argument(
         "--capacity", type=int, metavar="N", help="the window of the stack, to check that it held"
     )
-    parser.add_argument(
+    stack.add_argument(
         "--no-skips",
         action="store_true",
         help="the stack gives no messages up: count those that were as broken",
     )
-    parser.add_argument(
+    stack.add_argument(
         "--skew",
         type=float,
         default=0.0,
@@ -49,9 +54,7 @@ def run(arguments: Namespace) -> int:
         directory=arguments.directory,
         page=arguments.report,
         master=arguments.master,
-        capacity=arguments.capacity,
-        skips=not arguments.no_skips,
-        skew_us=round(arguments.skew * 1_000_000),
+        rules=_rules(arguments),
     )
     report = audit_directory(request, say)
     if arguments.json:
@@ -65,3 +68,14 @@ def run(arguments: Namespace) -> int:
         if arguments.report:
             print(f"The report, with plots: {arguments.report}")
     return 1 if report.counts else 0
+
+
+def _rules(arguments: Namespace) -> Rules:
+    """What is owed: by the stack that is named, else by one that promises all; flags come last."""
+    named = arguments.preset or arguments.spec or arguments.settings
+    rules = rules_of(chosen_spec(arguments, "lan")) if named else Rules()
+    if arguments.capacity is not None:
+        rules = rules._replace(capacity=arguments.capacity)
+    if arguments.no_skips:
+        rules = rules._replace(skips=False)
+    return rules._replace(skew_us=round(arguments.skew * 1_000_000))

@@ -19,6 +19,8 @@ COMMANDS = {
     "node": ("ringcast.cli.node", "one member: sends the lines it reads, prints what comes"),
     "record": ("ringcast.cli.record", "a member that writes a durable journal"),
     "audit": ("ringcast.cli.audit", "checks every guarantee over recorded traces, with Spark"),
+    "sweep": ("ringcast.cli.sweep", "the best settings in a grid of simulations, with Spark"),
+    "soak": ("ringcast.cli.soak", "a real group under load and faults for a long time, watched"),
     "doctor": ("ringcast.cli.doctor", "finds out why a group does not form"),
     "status": ("ringcast.cli.status", "members on this machine: view, windows, who blocks whom"),
     "explain": ("ringcast.cli.explain", "a stack with every value, its unit and its reason"),

@@ -13,6 +13,7 @@ from io import TextIOBase
 
 from ringcast import sync
 from ringcast.cli.stack import add_stack_arguments, chosen_stack
+from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.errors import ConfigError
 from ringcast.runtime.console import Console
 from ringcast.runtime.face import JOIN_TIMEOUT
@@ -48,15 +49,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="print JSON: one object a line for each message and event, nothing else",
     )
     add_stack_arguments(parser)
+    add_watching_arguments(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Be a member until the input ends or a signal comes."""
     spec = chosen_stack(arguments)
     words = JsonWords(_to_output) if arguments.json else PlainWords(_to_output, _to_errors)
-    logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
+    start_log(arguments, tells_events=True)
     with _on_signals(_interrupt):
-        group = sync.join(arguments.group, spec, name=arguments.name, timeout=arguments.timeout)
+        group = sync.join(
+            arguments.group,
+            spec,
+            name=arguments.name,
+            timeout=arguments.timeout,
+            metrics=arguments.metrics,
+        )
         console = Console(group, words.show)
         with _on_signals(console.stop), _answering(group):
             words.joined(arguments.group, group.name, group.me, group.endpoint)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable
 
 from ringcast.cli.stack import add_stack_arguments, chosen_stack
+from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.runtime.face import JOIN_TIMEOUT
 
 
@@ -46,13 +46,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     add_stack_arguments(parser)
+    add_watching_arguments(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Record until a signal comes."""
     from ringcast.journal.recorder import Recording, record
 
-    logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
+    start_log(arguments)
     recording = Recording(
         group=arguments.group,
         directory=arguments.to,
@@ -64,6 +65,7 @@ def run(arguments: Namespace) -> int:
         retention_bytes=arguments.keep_bytes,
         retention_seconds=arguments.keep_seconds,
         timeout=arguments.timeout,
+        metrics=arguments.metrics,
     )
     done = record(recording, _on_signals, _say)
     if arguments.json:

@@ -7,15 +7,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from ringcast import presets
 from ringcast.cli.progress import Ticker
-from ringcast.errors import ConfigError
+from ringcast.cli.stack import add_spec_arguments, chosen_spec
+from ringcast.sim.network import parse_delay
+from ringcast.sim.observer import Observer
 from ringcast.sim.show import HIDDEN, Show
-from ringcast.sim.trial import Fault, Outcome, Trial
+from ringcast.sim.trial import ACTIONS, HEAL, Fault, Outcome, Trial, parse_fault
 from ringcast.sim.trial import run as run_trial
-from ringcast.spec import StackSpec
-
-ACTIONS = ("crash", "pause", "resume", "leave", "restart", "partition")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,6 +29,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, default=64, help="messages in a run (%(default)s)")
     parser.add_argument("--senders", type=int, help="how many of the members send (all)")
     parser.add_argument(
+        "--still",
+        type=int,
+        default=0,
+        help="how many of them, the last ones, get nothing of what is sent (%(default)s)",
+    )
+    parser.add_argument(
         "--duration",
         type=float,
         default=0.0,
@@ -38,16 +42,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="decides all chance (%(default)s)")
     parser.add_argument(
-        "--preset", default="lan", help=", ".join(presets.PRESETS) + " (%(default)s)"
+        "--timeout",
+        type=float,
+        default=Trial.timeout,
+        help="virtual seconds after which the run is given up (%(default)g)",
     )
-    parser.add_argument(
-        "--spec", metavar="FILE.toml", help="a stack of your own instead of a preset"
-    )
+    add_spec_arguments(parser.add_argument_group("the stack"), "left out: lan")
     _add_network(parser)
     _add_faults(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--show", action="store_true", help="print who sent what to whom")
     output.add_argument("--show-all", action="store_true", help="the same, with signs of life")
+    output.add_argument(
+        "--trace", metavar="DIR", help="write the members' traces, for `ringcast audit DIR`"
+    )
     output.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
 
 
@@ -59,10 +67,9 @@ def _add_network(parser: ArgumentParser) -> None:
     network.add_argument("--corrupt", type=float, default=0.0, help="… that it is damaged")
     network.add_argument(
         "--delay",
-        type=_delay,
-        default=(0.0001, 0.0005),
+        default="0.0001-0.0005",
         metavar="LOW-HIGH",
-        help="seconds that a datagram takes (0.0001-0.0005)",
+        help="seconds that a datagram takes (%(default)s)",
     )
     network.add_argument(
         "--bandwidth", type=float, help="bytes per second of each sender (no limit)"
@@ -74,101 +81,111 @@ def _add_faults(parser: ArgumentParser) -> None:
         "faults, in seconds after the group has formed; members are m1, m2, …"
     )
     for action in ACTIONS:
+        heals = action == HEAL
         faults.add_argument(
             f"--{action}",
             action="append",
             default=[],
-            metavar="NAME,…@TIME",
-            help=f"{action} members; may be given several times",
+            metavar="TIME" if heals else "NAME,…@TIME",
+            help="end partitions" if heals else f"{action} members; may be given several times",
         )
-    faults.add_argument(
-        "--heal", action="append", default=[], metavar="TIME", help="end partitions"
-    )
 
 
 def run(arguments: Namespace) -> int:
     """Run it; 0 when everything was delivered and every guarantee held."""
-    trial = _trial(arguments)
-    observer = None
-    if arguments.show or arguments.show_all:
-        write = _to_stderr if arguments.json else print
-        observer = Show(write, () if arguments.show_all else HIDDEN)
+    trial = make_trial(arguments)
+    observer, trace = _observer(arguments), None
+    if arguments.trace:
+        from ringcast.trace.simulated import SimulatedTrace
+
+        observer = trace = SimulatedTrace(arguments.trace, inner=observer)
     ticker = Ticker()
     outcome = run_trial(trial, observer, ticker.tick)
     ticker.close()
+    if trace is not None:
+        trace.close(settled=not outcome.outstanding)
     if arguments.json:
         print(json.dumps(asdict(outcome) | {"complete": outcome.complete}, indent=2))
     else:
-        _print(outcome)
+        _print(trial, outcome)
     return 0 if outcome.complete else 1
 
 
-def _trial(arguments: Namespace) -> Trial:
+def _observer(arguments: Namespace) -> Observer | None:
+    """Who prints what happens, if it is to be printed."""
+    if not arguments.show and not arguments.show_all:
+        return None
+    write = _to_stderr if arguments.json else print
+    return Show(write, () if arguments.show_all else HIDDEN)
+
+
+def make_trial(arguments: Namespace) -> Trial:
+    """The run that the arguments describe. Raises ConfigError."""
     return Trial(
-        spec=_spec(arguments),
+        spec=chosen_spec(arguments, "lan"),
         faults=tuple(_faults(arguments)),
+        delay=parse_delay(arguments.delay),
         **{
             name: getattr(arguments, name)
             for name in (
-                *("seed", "members", "messages", "size", "batch", "senders", "duration"),
-                *("loss", "delay", "duplicate", "reorder", "corrupt", "bandwidth"),
+                *("seed", "members", "messages", "size", "batch", "senders", "still", "duration"),
+                *("loss", "duplicate", "reorder", "corrupt", "bandwidth", "timeout"),
             )
         },
     )
 
 
-def _spec(arguments: Namespace) -> StackSpec:
-    if arguments.spec:
-        return StackSpec.load(arguments.spec)
-    if arguments.preset not in presets.PRESETS:
-        raise ConfigError(
-            f"there is no preset {arguments.preset}: there are {', '.join(presets.PRESETS)}"
-        )
-    return presets.PRESETS[arguments.preset]()
-
-
 def _faults(arguments: Namespace) -> list[Fault]:
-    found = [Fault(at=_time(time), action="heal") for time in arguments.heal]
-    for action in ACTIONS:
-        for text in getattr(arguments, action):
-            names, at, time = text.partition("@")
-            if not at:
-                raise ConfigError(f"--{action} {text} has no time: write --{action} m1@0.5")
-            found.append(Fault(at=_time(time), action=action, names=tuple(names.split(","))))
-    return found
-
-
-def _time(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigError(f"{text} is no time: give seconds, say 0.5") from None
-
-
-def _delay(text: str) -> tuple[float, float]:
-    low, _, high = text.partition("-")
-    return float(low), float(high or low)
+    texts = {action: getattr(arguments, action) for action in ACTIONS}
+    return [parse_fault(action, text) for action in ACTIONS for text in texts[action]]
 
 
 def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _print(outcome: Outcome) -> None:
+def _print(trial: Trial, outcome: Outcome) -> None:
     rows = {
         "members": f"{len(outcome.members)} in {outcome.view}",
         "delivered": f"{outcome.delivered:,} of {outcome.expected:,}",
+        "latency": _latency(outcome),
+        "throughput": f"{outcome.throughput or 0:,.0f} messages a virtual second",
         "retransmitted": f"{outcome.retransmitted:,} messages",
         "control frames": f"{outcome.control_per_delivered:.4f} for each delivered message",
         "frames": ", ".join(f"{kind} {count:,}" for kind, count in outcome.frames.items()),
         "not arrived": ", ".join(f"{reason} {n:,}" for reason, n in outcome.lost.items())
         or "nothing",
+        "acks": f"{outcome.acks:,} for {trial.messages:,} messages to {trial.members - 1:,} others",
         "windows": f"at most {outcome.window_bytes_max:,} bytes in one member",
+        "memory": f"a sender {outcome.sender_bytes_max:,} bytes at most (bound"
+        f" {outcome.sender_bytes_bound:,}), a receiver {outcome.receiver_bytes_max:,} (bound"
+        f" {outcome.receiver_bytes_bound:,})",
         "time": f"{outcome.virtual_seconds:.3f} s virtual, {outcome.real_seconds:.2f} s real",
         "trace hash": outcome.trace_hash,
         "violations": "; ".join(outcome.violations) or "none",
     }
+    if outcome.lacking:
+        lacking = (f"{name} lacks {count:,}" for name, count in outcome.lacking.items())
+        rows["not delivered"] = ", ".join(lacking)
+    if outcome.outpaced:
+        outpaced = (f"{name} after {seconds:.3g} s" for name, seconds in outcome.outpaced.items())
+        rows["left behind"] = ", ".join(outpaced)
+    if outcome.reported:
+        reported = (f"{name} for {count:,} messages" for name, count in outcome.reported.items())
+        rows["reported"] = ", ".join(reported)
     if outcome.outstanding:
         rows["outstanding"] = "; ".join(outcome.outstanding[:10])
+    else:
+        rows["buffers"] = "empty at all senders"
     for name, value in rows.items():
         print(f"{name + ':':<16}{value}")
+
+
+def _latency(outcome: Outcome) -> str:
+    given = {
+        "median": outcome.latency_p50,
+        "99 %": outcome.latency_p99,
+        "longest": outcome.latency_max,
+    }
+    told = [f"{name} {value * 1_000:.3g} ms" for name, value in given.items() if value is not None]
+    return ", ".join(told) or "nothing was delivered to others"

@@ -1,31 +1,46 @@
-"""The arguments by which the commands of a real group choose its stack, and the stack they mean."""
+"""The arguments by which commands choose a stack, and the stack that they mean."""
 
 from __future__ import annotations
 
+import tomllib
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from ringcast import presets
 from ringcast.errors import ConfigError
+from ringcast.parts.discovery import ALONE
 from ringcast.runtime.endpoints import split_endpoint
 from ringcast.spec import StackSpec
 
+if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
 
 def add_stack_arguments(parser: ArgumentParser) -> None:
-    """The arguments, the same for every command."""
+    """The arguments of a real group, the same for every command."""
     stack = parser.add_argument_group("the stack; all members of a group need the same")
-    kind = stack.add_mutually_exclusive_group()
-    kind.add_argument(
-        "--preset",
-        metavar="NAME",
-        help=", ".join(presets.PRESETS) + "; left out: tcp with --seeds or --port, else loopback",
-    )
-    kind.add_argument(
-        "--spec", metavar="FILE.toml", help="a stack of your own; `ringcast explain` writes one"
-    )
+    add_spec_arguments(stack, "left out: tcp with --seeds, --dns, --file or --port, else loopback")
     stack.add_argument(
         "--seeds",
         metavar="HOST:PORT,…",
         help="where members are; one that answers is enough",
+    )
+    stack.add_argument(
+        "--dns",
+        metavar="NAME[:PORT]",
+        help="a name whose addresses are all asked, say of a headless service; members listen at"
+        f" PORT ({presets.PORT})",
+    )
+    stack.add_argument(
+        "--file",
+        metavar="DIR",
+        help="a directory that all members can write to: each says there where it is",
+    )
+    stack.add_argument(
+        "--alone",
+        choices=ALONE,
+        help="when nobody is found: found a group, wait, or fail; auto founds one where others look"
+        " for it (auto)",
     )
     stack.add_argument(
         "--bind",
@@ -37,33 +52,64 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
+    """The arguments that name a stack and change its settings; `without` says what it is else."""
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument("--preset", metavar="NAME", help=", ".join(presets.PRESETS) + f"; {without}")
+    kind.add_argument(
+        "--spec", metavar="FILE.toml", help="a stack of your own; `ringcast explain` writes one"
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="PROTOCOL.SETTING=VALUE",
+        help="change a setting, say NakAck4.capacity=1024; may be given several times",
+    )
+
+
 def chosen_stack(arguments: Namespace) -> StackSpec:
-    """The stack that the arguments describe. Raises ConfigError."""
-    seeds = _seeds(arguments.seeds)
-    if arguments.spec:
-        spec = StackSpec.load(arguments.spec)
-    else:
-        spec = _preset(_preset_name(arguments), seeds)
-    if seeds:
-        spec = spec.replace("Discovery", seeds=seeds)
-    given = {"bind": arguments.bind, "port": arguments.port}
-    settings = {name: value for name, value in given.items() if value is not None}
+    """The stack that the arguments of a real group describe. Raises ConfigError."""
+    dns, port = arguments.dns, arguments.port
+    if dns:
+        dns, listen_at = presets.with_port(dns, port or 0)
+        port = listen_at if port is None else port
+    given = {"seeds": _seeds(arguments.seeds), "dns": dns, "file": arguments.file}
+    places = {name: value for name, value in given.items() if value}
+    # Whoever names a place to be found at needs no multicast.
+    is_named = places or arguments.port is not None
+    spec = chosen_spec(arguments, "tcp" if is_named else "loopback")
+    alone = arguments.alone or spec["Discovery"].values()["alone"]
+    if places and not arguments.alone and alone == "found":
+        alone = "auto"  # That was for a stack without anybody to ask.
+    spec = spec.replace("Discovery", **places, alone=alone)
+    bound = {"bind": arguments.bind, "port": port}
+    settings = {name: value for name, value in bound.items() if value is not None}
     return spec.replace("transport", **settings) if settings else spec
 
 
-def _preset_name(arguments: Namespace) -> str:
-    if arguments.preset:
-        return str(arguments.preset)
-    # Whoever names a port or a seed wants to be found there, which needs no multicast.
-    named = arguments.seeds or arguments.port is not None
-    return "tcp" if named else "loopback"
+def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
+    """The stack that --preset, --spec and --set name. Raises ConfigError."""
+    if arguments.spec:
+        spec = StackSpec.load(arguments.spec)
+    else:
+        spec = presets.named(arguments.preset or default)
+    settings = {}
+    for text in arguments.settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {text} has no value: write --set NakAck4.capacity=1024")
+        settings[name.strip()] = _value(value.strip())
+    return spec.with_settings(settings)
 
 
-def _preset(name: str, seeds: tuple[str, ...]) -> StackSpec:
-    if name not in presets.PRESETS:
-        raise ConfigError(f"there is no preset {name}: there are {', '.join(presets.PRESETS)}")
-    # With seeds it waits for them, and without it founds a group.
-    return presets.tcp(seeds=seeds) if name == "tcp" else presets.PRESETS[name]()
+def _value(text: str) -> object:
+    """A value as TOML writes it; what is none is a text, so that it needs no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def _seeds(text: str | None) -> tuple[str, ...]:

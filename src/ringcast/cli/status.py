@@ -15,7 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast status`."""
     parser.description = (
         "Asks the members that this user runs on this machine: `ringcast node` answers, and so does"
-        "\na program that calls ringcast.runtime.status.serve_status(group)."
+        "\na program that joins with ringcast.join(…, status=True)."
     )
     parser.add_argument("group", metavar="GROUP", nargs="?", help="only members of this group")
     output = parser.add_mutually_exclusive_group()

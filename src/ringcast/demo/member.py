@@ -1,6 +1,7 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
-Commands, one object a line: {"send": true}, {"end": true} (send the last message), {"leave": true}.
+Commands, one object a line: {"send": true}, {"calm": true} (send no more), {"end": true} (send the
+last message), {"leave": true}, or {"leave": "early"} while others send: then it promises nothing.
 Reports: {"joined", "endpoint"}, {"view": names}, {"sent": so far}, {"finished"}, {"done": a sender
 whose last message came}, {"left", "lost", "recorded"}, {"failed": why}. At the end of its input it
 stops at once: whoever told it what to do is gone.
@@ -65,9 +66,15 @@ class _Member:
         self._arguments = arguments
         self._view: View | None = None
         self._trace = LiveTrace(arguments.trace, TraceSpec(rotate_seconds=ROTATE_SECONDS))
-        stack = demo_stack(arguments.seeds, arguments.loss)
+        is_named = arguments.spec is not None
+        stack = (
+            StackSpec.load(arguments.spec)
+            if is_named
+            else demo_stack(arguments.seeds, arguments.loss)
+        )
         self._group = sync.join(arguments.group, stack, name=arguments.name, observer=self._trace)
         self._recorder: Recorder | None = None
+        self._calm = threading.Event()
         if arguments.journal:
             prepare(arguments.journal)
             journal = JournalWriter(arguments.journal, arguments.group, self._group.me)
@@ -82,10 +89,12 @@ class _Member:
             command = json.loads(line)
             if "send" in command:
                 threading.Thread(target=self._send, name="sender", daemon=True).start()
+            elif "calm" in command:
+                self._calm.set()
             elif "end" in command:
                 self._group.send(DONE)
             elif "leave" in command:
-                self._leave(taker)
+                self._leave(taker, is_early=command["leave"] == "early")
                 return
         os._exit(1)
 
@@ -114,9 +123,12 @@ class _Member:
         settings, sent = self._arguments, 0
         run = max(1, round(settings.messages * RUN_SECONDS / settings.seconds))
         began = reported = time.monotonic()
-        while sent < settings.messages:
+        while sent < settings.messages and not self._calm.is_set():
             count = min(run, settings.messages - sent)
-            self._group.send_many(payloads(settings.name, sent, count, settings.size))
+            try:
+                self._group.send_many(payloads(settings.name, sent, count, settings.size))
+            except Closed:
+                return  # It leaves while it sends.
             sent += count
             now = time.monotonic()
             if now - reported >= REPORT_SECONDS:
@@ -125,9 +137,10 @@ class _Member:
             time.sleep(max(0.0, began + sent * settings.seconds / settings.messages - now))
         report(sent=sent, finished=True)
 
-    def _leave(self, taker: threading.Thread) -> None:
-        # Whoever told us to has made sure that all has come that was sent.
-        self._trace.vouch()
+    def _leave(self, taker: threading.Thread, is_early: bool) -> None:
+        if not is_early:
+            # Whoever told us to has made sure that all has come that was sent.
+            self._trace.vouch()
         lost = self._group.stats()["counters"]
         assert isinstance(lost, dict)
         if self._recorder is not None:
@@ -161,6 +174,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--journal")
     parser.add_argument("--seeds", nargs="*", default=[])
     parser.add_argument("--loss", type=float, default=0.0)
+    parser.add_argument("--spec", help="a stack in a file, instead of seeds and loss")
     parser.add_argument("--messages", type=int, default=0)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -55,15 +56,17 @@ class MemberProcess:
         except (BrokenPipeError, ValueError):
             raise self._error("is gone") from None
 
-    def wait_for(self, what: str, is_so: Callable[[MemberProcess], bool]) -> None:
+    def wait_for(
+        self, what: str, is_so: Callable[[MemberProcess], bool], seconds: float = WAIT
+    ) -> None:
         """Wait until its reports make it so. Raises DemoError: it died, or the time is over."""
-        until = time.monotonic() + WAIT
+        until = time.monotonic() + seconds
         with self._news:
             while not is_so(self):
                 if not self._reader.is_alive():
                     raise self._error(f"ended before it {what}")
                 if time.monotonic() >= until:
-                    raise self._error(f"has not {what} within {WAIT:g} seconds")
+                    raise self._error(f"has not {what} within {seconds:g} seconds")
                 self._news.wait(0.25)
             if "failed" in self.heard:
                 raise self._error(f"failed: {self.heard['failed']}")
@@ -78,6 +81,15 @@ class MemberProcess:
         """A number that it reported, 0 before it did."""
         value = self.heard.get(kind)
         return value if isinstance(value, int) else 0
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """End it without a warning (SIGKILL)."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ringcast.demo.play import Say
 from ringcast.errors import ConfigError
 from ringcast.spark import Report, audit, read_trace, session
+from ringcast.trace.rules import Rules
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be audited, where, and by which rules; `ringcast.spark.audit` explains them."""
+    """What is to be audited, where, and by which rules."""
 
     directory: str
     page: str | None = None
     master: str | None = None
-    capacity: int | None = None
-    skips: bool = True
-    skew_us: int = 0
+    rules: Rules = field(default_factory=Rules)
 
 
 def audit_directory(request: Request, say: Say) -> Report:
@@ -30,9 +29,7 @@ def audit_directory(request: Request, say: Say) -> Report:
     try:
         trace = read_trace(spark, request.directory)
         say("Auditing ...")
-        report = audit(
-            trace, capacity=request.capacity, skips=request.skips, skew_us=request.skew_us
-        )
+        report = audit(trace, **request.rules._asdict())
         if request.page is not None:
             report.write_html(request.page)
         # All that needs Spark is computed here; what is left is plain data.

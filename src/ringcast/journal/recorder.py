@@ -134,6 +134,8 @@ class Recording:
     retention_bytes: int | None = None
     retention_seconds: float | None = None
     timeout: float | None = JOIN_TIMEOUT
+    metrics: int | str | None = None
+    """Where to serve figures for Prometheus, if anywhere."""
 
     @property
     def mode(self) -> str:
@@ -164,6 +166,7 @@ def record(
         name=recording.name,
         timeout=recording.timeout,
         observer=observer,
+        metrics=recording.metrics,
     )
     recorder = Recorder(group, _journal(recording, group))
     on_signals(recorder.stop)

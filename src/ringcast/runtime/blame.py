@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringcast.core.address import Address
 from ringcast.core.stack import Stack
+from ringcast.errors import Timeout
 from ringcast.runtime.outgoing import Run
 
 OWN_FAULT = (
@@ -12,28 +13,33 @@ OWN_FAULT = (
 )
 
 
-def waits_for(stack: Stack) -> list[Address]:
-    """The members without whom nothing more can be sent, as far as a layer knows any."""
-    members: dict[Address, None] = {}
-    for part in stack.parts:
-        named: tuple[Address, ...] = getattr(part, "waits_for", ())
-        members.update(dict.fromkeys(named))
-    return list(members)
-
-
 def names(stack: Stack, members: list[Address]) -> list[str]:
     """What people call these members."""
     view = stack.view
     return [str(member) if view is None else view.name(member) for member in members]
 
 
-def explain(stack: Stack, run: Run, is_ready: bool) -> str:
-    """Why a run found no room; `is_ready` says that the own application has something to take."""
-    sent = f"{run.sent} of {len(run.payloads)} messages were sent; " if run.sent else ""
-    waited_for = waits_for(stack)
+def peers_of(stack: Stack) -> list[dict[str, str]]:
+    """Every member of the view, and where it is."""
+    peers = () if stack.view is None else stack.view.peers
+    return [
+        {"address": str(peer.address), "name": peer.name, "endpoint": peer.endpoint}
+        for peer in peers
+    ]
+
+
+def timeout(stack: Stack, run: Run, is_ready: bool, what: str) -> Timeout:
+    """What a caller gets whose run found no room in time: how much of it was sent, and why no more.
+
+    is_ready: the own application has something to take.
+    """
+    waited_for = stack.waits_for if run.to is None else [run.to]
+    who = names(stack, waited_for)
     if is_ready and stack.env.me in waited_for:
-        return sent + OWN_FAULT
-    if waited_for:
-        who = ", ".join(names(stack, waited_for))
-        return f"{sent}the window is full, and {who} did not take what was sent"
-    return f"{sent}there was no room: a view is being made, or the receiver is silent"
+        why = OWN_FAULT
+    elif who:
+        why = f"there is no room, since {', '.join(who)} did not take what was sent before"
+    else:
+        why = "there is no room: a view is being made"
+    sent = f"; {run.sent} of {len(run.payloads)} messages were sent" if run.sent else ""
+    return Timeout(f"{what}: {why}{sent}", sent=run.sent, waits_for=tuple(who))

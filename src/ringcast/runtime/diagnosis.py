@@ -6,7 +6,7 @@ whoever is asked only answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ringcast.core.codec import group_id
@@ -14,6 +14,7 @@ from ringcast.core.frames import Present
 from ringcast.core.view import NO_VIEW
 from ringcast.errors import ConfigError
 from ringcast.parts.discovery import Discovery
+from ringcast.runtime.endpoints import is_local
 from ringcast.runtime.findings import Finding, ok, problem, warning
 from ringcast.runtime.interfaces import (
     Interface,
@@ -24,7 +25,8 @@ from ringcast.runtime.interfaces import (
     routes,
 )
 from ringcast.runtime.probe import Probe, ask_around
-from ringcast.runtime.seeds import Inquiry, ask_seeds, is_local
+from ringcast.runtime.rendezvous import examine_directory, examine_name
+from ringcast.runtime.seeds import Answer, Inquiry, ask_seeds
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
 
@@ -73,6 +75,7 @@ class _Examination:
             if asking.multicast and self._discovery.multicast:
                 yield from self._ask_everybody(asking)
         yield from self._ask_seeds(asking)
+        yield from self._ask_places(asking)
         yield from examine_members(self._group, self._present)
 
     def _bind(self) -> Finding:
@@ -131,8 +134,8 @@ class _Examination:
     # Seeds ----------------------------------------------------------------------------------------
 
     def _ask_seeds(self, asking: Tcp | Udp) -> Iterator[Finding]:
-        seeds = self._discovery.seeds
-        if not seeds and not self._discovery.multicast:
+        discovery, seeds = self._discovery, self._discovery.seeds
+        if not any((seeds, discovery.multicast, discovery.dns, discovery.file)):
             text = "no seeds are given, so a member founds a group of its own: give --seeds to join"
             yield warning("seed", text)
         for seed in seeds:
@@ -140,9 +143,22 @@ class _Examination:
                 yield ok("seed", f"{seed} is this member itself: the group can begin here")
         inquiry = Inquiry(asking, self._group, self._timeout)
         answers = ask_seeds([seed for seed in seeds if seed != self._own], inquiry)
-        yield from (answer.finding for answer in answers)
-        found = [answer.present for answer in answers if answer.present is not None]
-        self._present += [present for present in found if present.view != NO_VIEW]
+        yield from self._heard(answers)
+
+    def _ask_places(self, asking: Tcp | Udp) -> Iterator[Finding]:
+        """The name and the directory, where the stack has them."""
+        discovery, inquiry = self._discovery, Inquiry(asking, self._group, self._timeout)
+        if discovery.dns:
+            yield from self._heard(examine_name(discovery.dns, self._own, inquiry))
+        if discovery.file:
+            answers = examine_directory(discovery.file, self._own, discovery.refresh, inquiry)
+            yield from self._heard(answers)
+
+    def _heard(self, answers: Iterable[Answer]) -> Iterator[Finding]:
+        for answer in answers:
+            if answer.present is not None and answer.present.view != NO_VIEW:
+                self._present.append(answer.present)
+            yield answer.finding
 
 
 # One thing at a time ------------------------------------------------------------------------------

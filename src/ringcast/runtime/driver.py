@@ -109,8 +109,10 @@ class Driver:
         """Wait until there is something to take, the member is closed or the time has come."""
         waiter = self.member.watch(ThreadWaiter)
         if waiter is not None:
+            assert isinstance(waiter, ThreadWaiter)
             self.wait(waiter, until)
-            self.member.unwatch(waiter)
+            if not waiter.told:
+                self.member.unwatch(waiter)
 
     def wait(self, waiter: Waiter, until: float) -> None:
         """Attend to the member until told, or until the time has come; or let another attend."""

@@ -117,6 +117,22 @@ def advertised_host(host: str, reach: str) -> str:
     return host
 
 
+def is_local(host: str) -> bool:
+    """Whether an address stands for this machine alone; names of interfaces do not."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def is_remote(host: str) -> bool:
+    """Whether this is an address of some machine, and not for this one alone."""
+    try:
+        return not ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
 def interface_index(host: str) -> int:
     """The number of the interface that has an IPv6 address; 0 leaves the choice to the kernel."""
     host, _, scope = host.partition("%")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count, repeat
+from typing import TypeGuard
 
-from ringcast import presets
 from ringcast.core.address import Address
-from ringcast.core.batch import Batch, Message, Payload
-from ringcast.core.events import Event
+from ringcast.core.batch import CALL, Batch, Message, Payload
+from ringcast.core.events import Event, StateAsked
 from ringcast.core.view import View
 from ringcast.errors import Closed, JoinFailed, LocalError, Timeout
+from ringcast.parts.membership.joiner import NOBODY
+from ringcast.runtime.advice import tried_in_vain
 from ringcast.runtime.driver import Driver
 from ringcast.runtime.member import Member
-from ringcast.runtime.observer import Observer
 from ringcast.runtime.outgoing import Run
-from ringcast.spec import StackSpec
+from ringcast.services.desk import IGNORED
 
 JOIN_TIMEOUT = 30.0
 """Seconds that a join may take unless told otherwise."""
@@ -39,7 +42,10 @@ class Face:
         self._member = member
         self._driver = Driver(member)
         self._receive = receive
+        self._service = member.service
         self._events: deque[Event] = deque()
+        self._duties: deque[Duty] = deque()
+        """What has to be done before the application gets its next event."""
         self._open: Batch | None = None
         self._messages: Iterator[Message] = iter(())
         """What is left of the batch that is read message by message; all such loops share it."""
@@ -90,7 +96,11 @@ class Face:
         """Take the next events from the member; whether there were any."""
         if not self._receive:
             raise LocalError("this member joined with receive=False, and gets no messages")
+        if self._service.desk.seeking:
+            raise LocalError("this member joined with state=True: take the state first")
         events = self._member.take(TAKE_MAX, who)
+        if self._service.states.guarded:
+            events = self._service.states.admit(events)
         self._events.extend(events)
         return bool(events)
 
@@ -104,21 +114,44 @@ class Face:
         raise Closed(f"the group is closed: {member.closed}")
 
     def _next_event(self) -> Event | None:
-        """The next event that is here."""
+        """The next event that is here, unless there is a duty before it."""
         rest = self._rest()
         if rest is not None:
             return rest
         try:
-            return self._events.popleft()
+            event = self._events.popleft()
+            while self._service.desk.heard and is_duty(event):
+                if not (isinstance(event, Batch) and event.flags & IGNORED):
+                    self._duties.append(event)
+                    return None
+                event = self._events.popleft()
+            return event
         except IndexError:
             return None
 
     def _next_events(self) -> list[Event]:
-        """All events that are here."""
-        rest = self._rest()
-        events = [*self._events] if rest is None else [rest, *self._events]
-        self._events.clear()
+        """All events that are here, up to the next duty."""
+        events: list[Event] = []
+        while not self._duties and (event := self._next_event()) is not None:
+            events.append(event)
         return events
+
+    def _next_duty(self) -> Duty | None:
+        """What has to be done now, if anything; nothing once the group is left."""
+        while self._duties:
+            try:
+                duty = self._duties.popleft()
+            except IndexError:  # Another thread was quicker.
+                return None
+            if self._member.closed is None and not self._member.left:
+                return duty
+        return None
+
+    def _in_hand(self) -> tuple[Event, ...]:
+        """What was taken and the application has not been given; another thread may be at it."""
+        with suppress(RuntimeError):
+            return (*self._duties, *self._events)
+        return ()
 
     def _next_batch(self) -> Batch | None:
         """The next batch that is here; other events before it are passed over."""
@@ -150,37 +183,44 @@ class Face:
         """After a wait for room. Raises Timeout, Closed, NotMember."""
         self._member.cancel(run)
         if not run.done:
-            why = self._member.explain(run)
-            raise Timeout(f"not sent within {timeout:g} seconds: {why}")
+            seconds = run.limit if timeout is None else timeout
+            raise self._member.timeout(run, f"not sent within {seconds:g} seconds")
         if run.error is not None:
             raise run.error
 
     def _join_error(self, timeout: float | None) -> JoinFailed | Timeout:
         """Why a join came to nothing."""
         member = self._member
-        if member.closed is not None:
-            return JoinFailed(f'the group "{member.group}" was not joined: {member.closed}')
-        ways = [tried for part in member.stack.parts if (tried := getattr(part, "tried", None))]
-        return Timeout(
-            f'the group "{member.group}" was not joined within {timeout:g} seconds: tried'
-            f" {' and '.join(ways)} from {member.peer.endpoint};"
-            " check that a member runs there, or give more time"
-        )
+        name, tried = member.group, tried_in_vain(member)
+        if member.closed is None:
+            return Timeout(f'the group "{name}" was not joined within {timeout:g} seconds: {tried}')
+        if member.closed.startswith(NOBODY):
+            return JoinFailed(f'the group "{name}" was not joined: {NOBODY}: {tried}')
+        return JoinFailed(f'the group "{name}" was not joined: {member.closed}')
 
 
-def make_member(
-    group: str,
-    spec: StackSpec | None,
-    name: str,
-    receive: bool,
-    backlog_bytes: int,
-    observer: Observer | None = None,
-) -> Member:
-    """A member that is not started yet. Raises ConfigError."""
-    stack = presets.loopback() if spec is None else spec
-    return Member(
-        group, stack, name, receive=receive, backlog_bytes=backlog_bytes, observer=observer
-    )
+def waits(run: Run, timeout: float | None) -> Iterator[float | None]:
+    """How long to wait for a run to be sent, once and again, until its time is over.
+
+    A timeout is for the whole of it. What the stack allows a message is counted from when something
+    of the run was sent last.
+    """
+    if timeout is not None or run.limit is None:
+        yield timeout
+        return
+    while (left := run.moved + run.limit - time.monotonic()) > 0:
+        yield left
+
+
+Duty = Batch | StateAsked
+"""A call that is to be answered, or a newcomer that wants the state."""
+
+
+def is_duty(event: Event) -> TypeGuard[Duty]:
+    """Whether an event is not for the application itself."""
+    if isinstance(event, Batch):
+        return bool(event.flags & CALL)
+    return isinstance(event, StateAsked)
 
 
 def checked_payload(payload: Sendable) -> Payload:
@@ -197,7 +237,7 @@ def checked_payload(payload: Sendable) -> Payload:
 
 def checked_payloads(payloads: Iterable[Sendable]) -> Sequence[Payload]:
     """Messages as the stack takes them; a list of bytes is taken as it is."""
-    if isinstance(payloads, bytes | bytearray | memoryview | str):
+    if isinstance(payloads, (bytes, bytearray, memoryview, str)):
         raise TypeError("send_many takes a list of messages: use send for one")
     if isinstance(payloads, list | tuple) and set(map(type, payloads)) <= {bytes}:
         return payloads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,17 +11,19 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import Event
 from ringcast.errors import Closed, Timeout
+from ringcast.runtime.answering import Answering, told
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
-    Face,
     Sendable,
     checked_payload,
     checked_payloads,
-    make_member,
+    waits,
 )
+from ringcast.runtime.handlers import OnCall, OnStateRequest, services_of
+from ringcast.runtime.making import make_member
 from ringcast.runtime.observer import Observer
-from ringcast.runtime.waiters import TaskWaiter, Waiter
+from ringcast.runtime.waiters import TaskWaiter
 from ringcast.spec import StackSpec
 
 
@@ -34,6 +36,11 @@ def join(
     receive: bool = True,
     backlog_bytes: int = BACKLOG_BYTES,
     observer: Observer | None = None,
+    status: bool = False,
+    metrics: int | str | None = None,
+    state: bool = False,
+    on_state_request: OnStateRequest | None = None,
+    on_call: OnCall | None = None,
 ) -> Joining:
     """Join: `async with ringcast.join(…) as group`, or `group = await ringcast.join(…)`.
 
@@ -43,21 +50,30 @@ def join(
     receive: False for members that only send: what comes is dropped, and nobody has to iterate.
     backlog_bytes: what may be put aside while the loop that receives is blocked in its own `send`.
     observer: who watches this member, say a `ringcast.trace.live.LiveTrace`.
+    status: True lets `ringcast status` ask this member, on this machine and as this user only.
+    metrics: a port at 127.0.0.1, or "host:port", where Prometheus finds it under /metrics.
+    state: True to get the group's state first, from `group.state()`, and then what follows it.
+    on_state_request: makes this application's state for newcomers: bytes, or chunks of them.
+    on_call: answers calls of others: is given a Message, and returns bytes.
 
     Raises ConfigError, JoinFailed with what was tried, or Timeout.
     """
-    return Joining((group, spec, name, receive, backlog_bytes, observer), timeout)
+
+    def make() -> Group:
+        services = services_of(on_call, on_state_request, state, receive, is_sync=False)
+        member = make_member(
+            group, spec, name, receive, backlog_bytes, observer, status, metrics, services
+        )
+        return Group(member, receive, on_call, on_state_request)
+
+    return Joining(make, timeout)
 
 
 class Joining:
     """A join under way: await it, or enter it."""
 
-    def __init__(
-        self,
-        settings: tuple[str, StackSpec | None, str, bool, int, Observer | None],
-        timeout: float | None,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, make: Callable[[], Group], timeout: float | None) -> None:
+        self._make = make
         self._timeout = timeout
         self._group: Group | None = None
 
@@ -78,8 +94,8 @@ class Joining:
         await self._group.leave()
 
     async def _join(self) -> Group:
-        member = make_member(*self._settings)
-        group = Group(member, self._settings[3])
+        group = self._make()
+        member = group._member
         group._driver.start()
         try:
             async with asyncio.timeout(self._timeout):
@@ -97,7 +113,7 @@ class Joining:
         raise failure
 
 
-class Group(Face):
+class Group(Answering):
     """A member of a group. Safe from several tasks, and from several event loops."""
 
     async def send(
@@ -183,7 +199,7 @@ class Group(Face):
         self._driver.detach()
         self._member.leave(taking)
         waiter = self._driver.ender(TaskWaiter)
-        if waiter is not None and not await _told(waiter, timeout):
+        if waiter is not None and not await told(waiter, timeout):
             await self.close()
 
     async def close(self) -> None:
@@ -192,7 +208,7 @@ class Group(Face):
         self._member.close()
         waiter = self._driver.ender(TaskWaiter)
         if waiter is not None:
-            await _told(waiter, None)
+            await told(waiter, None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -215,7 +231,9 @@ class Group(Face):
             return
         try:
             assert run.waiter is not None
-            await _told(run.waiter, timeout)
+            for seconds in waits(run, timeout):
+                if await told(run.waiter, seconds):
+                    break
         except BaseException:
             self._member.cancel(run)
             raise
@@ -223,6 +241,9 @@ class Group(Face):
 
     async def _more(self, timeout: float | None) -> bool:
         """Wait for events; False when the group was left. Raises Timeout, Closed."""
+        if (duty := self._next_duty()) is not None:
+            await self._do(duty)
+            return True
         who = asyncio.current_task()
         if self._refill(who):
             return True
@@ -247,11 +268,6 @@ class Group(Face):
         if waiter is None:
             return
         try:
-            await _told(waiter, None)
+            await told(waiter, None)
         finally:
             self._member.unwatch(waiter)
-
-
-async def _told(waiter: Waiter, timeout: float | None) -> bool:
-    assert isinstance(waiter, TaskWaiter)
-    return await waiter.wait(timeout)

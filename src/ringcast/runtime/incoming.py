@@ -30,15 +30,20 @@ class Incoming:
         self, stack: Stack, receive: bool, backlog_bytes: int, observer: Observer | None = None
     ) -> None:
         self._stack = stack
+        self._waiting = stack.waiting
         self._observer = observer
         self._receive = receive
         self._backlog_bytes = backlog_bytes
-        self._backlog: deque[Event] = deque()
-        self._readers: list[Waiter] = []
+        self.backlog: deque[Event] = deque()
+        """What was put aside, in order."""
+        self.readers: list[Waiter] = []
+        """Those who wait for something to take."""
         self._in_hand = False
         self.aside = 0
         """Bytes put aside."""
         self.leaving = False
+        self.parks = False
+        """Whether the application waits for the group's state: all else is put aside meanwhile."""
         self.counters: Counter[str] = Counter()
         self.reader: object = None
         """The thread or task that came last."""
@@ -48,15 +53,20 @@ class Incoming:
     @property
     def ready(self) -> bool:
         """Whether there is something to take."""
-        return bool(self._backlog) or self._stack.pending
+        return bool(self._waiting or self.backlog)
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the application takes what comes by itself."""
+        return self._receive and not (self.leaving or self.parks)
 
     def take(self, limit: int, now: float, who: object) -> list[Event]:
         """The next events, with up to about `limit` messages; those before are delivered now."""
         self.reader, self.visited = who, now
         self.release(now)
-        if self._backlog:
+        if self.backlog:
             return self._take_aside(limit)
-        self._in_hand = self._stack.pending
+        self._in_hand = bool(self._waiting)
         return self._take(limit, now) if self._in_hand else []
 
     def release(self, now: float) -> bool:
@@ -70,9 +80,9 @@ class Incoming:
     def settle(self, now: float) -> bool:
         """Take what the application does not want, or cannot any more; whether there was any."""
         if self._receive and not self.leaving:
-            return False
+            return self.parks and self.put_aside(now)
         took = False
-        while self._stack.pending:
+        while self._waiting:
             took = True
             events = self._take_delivered(now)
             if self._receive:
@@ -84,8 +94,12 @@ class Incoming:
         idle = now - self.visited
         if idle == float("inf") or (self.reader not in blocked and idle < RELIEF_AFTER):
             return False
+        return self.put_aside(now)
+
+    def put_aside(self, now: float) -> bool:
+        """Put aside what there is, within the bound; whether there was any."""
         took = False
-        while self._stack.pending and self.aside < self._backlog_bytes:
+        while self._waiting and self.aside < self._backlog_bytes:
             took = True
             self.release(now)
             self._put_aside(self._take_delivered(now))
@@ -107,21 +121,16 @@ class Incoming:
 
     def watch(self, waiter: Waiter) -> None:
         """Tell this one when there is something to take."""
-        self._readers.append(waiter)
+        self.readers.append(waiter)
 
     def unwatch(self, waiter: Waiter) -> None:
         """This one waits no longer."""
-        if waiter in self._readers:
-            self._readers.remove(waiter)
-
-    @property
-    def watched(self) -> bool:
-        """Whether anybody waits."""
-        return bool(self._readers)
+        if waiter in self.readers:
+            self.readers.remove(waiter)
 
     def tell(self) -> None:
         """Everybody who waits may look."""
-        readers, self._readers = self._readers, []
+        readers, self.readers = self.readers, []
         for waiter in readers:
             waiter.tell()
 
@@ -134,12 +143,12 @@ class Incoming:
                     self.counters["dropped_while_leaving"] += len(event)
                     continue
                 self.aside += event.nbytes
-            self._backlog.append(event)
+            self.backlog.append(event)
 
     def _take_aside(self, limit: int) -> list[Event]:
         events: list[Event] = []
-        while self._backlog and limit > 0:
-            event = self._backlog.popleft()
+        while self.backlog and limit > 0:
+            event = self.backlog.popleft()
             if isinstance(event, Batch):
                 limit -= len(event)
                 self.aside -= event.nbytes

@@ -14,17 +14,20 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.batch import Payload
 from ringcast.core.codec import group_id
 from ringcast.core.events import Event
 from ringcast.core.view import View
-from ringcast.errors import Closed, LocalError
-from ringcast.runtime.blame import OWN_FAULT, explain, names, waits_for
+from ringcast.errors import Closed, LocalError, RingcastError, Timeout
+from ringcast.runtime.blame import OWN_FAULT, names, peers_of, timeout
+from ringcast.runtime.heap import large_memory
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
 from ringcast.runtime.observer import Observer
 from ringcast.runtime.outgoing import Outgoing, Run
+from ringcast.runtime.service import Service, Services
 from ringcast.runtime.transport import make_transport
 from ringcast.runtime.waiters import MakeWaiter, Waiter
 from ringcast.spec import StackSpec
@@ -36,7 +39,11 @@ WARN_AFTER = 1.0
 LEAVE_WAIT = 5.0
 """Seconds that a leaver waits for room for messages that it was given before."""
 
+FOREVER = float("inf")
+
 log = logging.getLogger("ringcast")
+
+Result = TypeVar("Result")
 
 
 class Member:
@@ -51,6 +58,7 @@ class Member:
         receive: bool,
         backlog_bytes: int,
         observer: Observer | None = None,
+        services: Services | None = None,
     ) -> None:
         """Opens the network. Raises ConfigError."""
         self.group = group
@@ -61,6 +69,7 @@ class Member:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
             rng = random.Random(secrets.randbits(64))
             self.stack = spec.build(self.peer, group, rng, time.time() - time.monotonic())
+            self.stack.env.memory = large_memory
             if observer is not None:
                 observer.begin(self.stack)
         except BaseException:
@@ -70,13 +79,17 @@ class Member:
         self._observer = observer
         self.incoming = Incoming(self.stack, receive, backlog_bytes, observer)
         self.outgoing = Outgoing(self.stack, self._transmit)
+        self.service = Service(self, services or Services(), backlog_bytes)
+        """Calls and states, beside the application."""
         self.alarm: Callable[[], None] = lambda: None
         self.left = False
         """Whether the application itself wanted the group to be closed."""
-        self._leave_by = float("inf")
+        self.endings: list[Callable[[], None]] = []
+        """What is to be done once the network is let go of."""
+        self._leave_by = FOREVER
         self._lock = threading.Lock()
         self._helm = threading.Lock()
-        self._told = float("inf")
+        self._told = FOREVER
         self._seen: View | None = None
         self._warned = False
         self._shut = False
@@ -96,7 +109,7 @@ class Member:
         """
         with self._helm:
             if self._shut:
-                return float("inf")
+                return FOREVER
             datagrams = self.transport.receive(RECEIVE_MAX)
             with self._lock:
                 stack, now = self.stack, time.monotonic()
@@ -105,13 +118,7 @@ class Member:
                     stack.wake(now)
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
-                self._settle(now)
-                due = min(stack.deadline, self.transport.deadline)
-                if self.outgoing:
-                    due = min(due, now + RELIEF_AFTER)
-                if due < self._told:
-                    self.alarm()
-                self._told = due
+                self._told = due = self._settle(now)
                 return due
 
     @property
@@ -119,27 +126,47 @@ class Member:
         """Whether somebody steps just now."""
         return self._helm.locked()
 
-    def _settle(self, now: float) -> None:
-        """What follows each change: send, take what nobody takes, feed and tell those who wait."""
+    def _settle(self, now: float) -> float:
+        """What follows each change: send, take what nobody takes, feed and tell those who wait.
+
+        Returns when the next step is due.
+        """
         incoming, outgoing, stack = self.incoming, self.outgoing, self.stack
-        self._transmit()
-        while incoming.settle(now) or (outgoing and self._feed(now)):
+        if self._out.frames or self._out.learned:
             self._transmit()
-        if self._leave_by < float("inf"):
+        service = self.service
+        if outgoing.queues or service.busy or not incoming.is_left_alone:
+            self._attend_to_those_who_wait(now)
+        if self._leave_by < FOREVER:
             self._go_when_sent(now)
         if stack.closed is not None:
             outgoing.fail(stack.closed)
             incoming.tell()
             self.alarm()
-        elif incoming.watched and (incoming.ready or stack.view is not self._seen):
+        elif incoming.readers and (incoming.ready or stack.view is not self._seen):
             incoming.tell()
         self._seen = stack.view
-        due = min(stack.deadline, now + RELIEF_AFTER) if outgoing else stack.deadline
+        due = min(stack.deadline, self.transport.deadline)
+        if outgoing.queues or service.waiting:
+            due = min(due, now + RELIEF_AFTER)
         if due < self._told:
             self._told = due
             self.alarm()
         if self._observer is not None:
-            self._observer.settled(bool(outgoing))
+            self._observer.settled(bool(outgoing.queues))
+        return due
+
+    def _attend_to_those_who_wait(self, now: float) -> None:
+        """What is left of a step for somebody who waits, or wants nothing, as long as it helps."""
+        incoming, outgoing, service = self.incoming, self.outgoing, self.service
+        while (
+            incoming.settle(now)
+            or (outgoing.queues and self._feed(now))
+            or (service.busy and service.step(now))
+        ):
+            self._transmit()
+        if service.busy:
+            service.settle()
 
     def _feed(self, now: float) -> bool:
         """Send what waits; help a sender that waits for its own application."""
@@ -205,6 +232,20 @@ class Member:
                 self._settle(now)
         return True
 
+    def act(self, deed: Callable[[float], Result]) -> Result:
+        """Do something with the desk under the lock, and what follows. Raises what that raises."""
+        with self._lock:
+            now = time.monotonic()
+            try:
+                self.stack.reach(now)
+                result = deed(now)
+                self._settle(now)
+            except RingcastError:
+                raise
+            except BaseException as error:
+                raise self._broken(error) from error
+        return result
+
     def send(
         self, payloads: Sequence[Payload], to: Address | None, make_waiter: MakeWaiter
     ) -> Run | None:
@@ -252,7 +293,7 @@ class Member:
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
                     changed = True
-                if changed or self.outgoing:
+                if changed or self.outgoing.queues:
                     self._settle(now)
             except BaseException as error:
                 raise self._broken(error) from error
@@ -299,7 +340,7 @@ class Member:
             return
         if lost:
             log.warning("%d messages were not sent before the group %s was left", lost, self.group)
-        self._leave_by = float("inf")
+        self._leave_by = FOREVER
         self.stack.leave(now)
         self._transmit()
 
@@ -319,6 +360,8 @@ class Member:
             self.incoming.tell()
         if self._observer is not None:
             self._observer.end()
+        for ending in self.endings:
+            ending()
 
     # What is going on -----------------------------------------------------------------------------
 
@@ -328,19 +371,20 @@ class Member:
             now = time.monotonic()
             return {
                 **self.stack.snapshot(),
+                "peers": peers_of(self.stack),
                 "group": self.group,
                 "name": self.peer.name,
                 "endpoint": self.peer.endpoint,
                 "transport": self.transport.stats(),
                 "application": {"aside_bytes": self.incoming.aside, **self.incoming.counters},
                 "blocked_senders": [round(now - run.since, 3) for run in self.outgoing.runs],
-                "waits_for": names(self.stack, waits_for(self.stack)),
+                "waits_for": names(self.stack, self.stack.waits_for),
             }
 
-    def explain(self, run: Run) -> str:
-        """Why a run found no room, in words."""
+    def timeout(self, run: Run, what: str) -> Timeout:
+        """What a caller gets whose run found no room in time."""
         with self._lock:
-            return explain(self.stack, run, self.incoming.ready)
+            return timeout(self.stack, run, self.incoming.ready, what)
 
     def _warn(self, now: float) -> None:
         if self._warned or now - self.incoming.visited < WARN_AFTER:
@@ -349,7 +393,7 @@ class Member:
         if (
             waited >= WARN_AFTER
             and self.incoming.ready
-            and self.peer.address in waits_for(self.stack)
+            and self.peer.address in self.stack.waits_for
         ):
             self._warned = True
             log.warning("a send in the group %s waits: %s", self.group, OWN_FAULT)

@@ -27,3 +27,43 @@ class Observer(Protocol):
     def end(self) -> None:
         """The member is closed, and nothing more comes. May wait for a disk."""
         ...
+
+
+class Observers:
+    """Several observers as one; those come first that were named first."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = tuple(observers)
+        self._begun: list[Observer] = []
+
+    def begin(self, stack: Stack) -> None:
+        """The member is made. When one cannot begin, those before it are told that it is over."""
+        try:
+            for observer in self._observers:
+                observer.begin(stack)
+                self._begun.append(observer)
+        except BaseException:
+            self.end()
+            raise
+
+    def taken(self, events: Sequence[Event]) -> None:
+        """These events are handed over."""
+        for observer in self._observers:
+            observer.taken(events)
+
+    def settled(self, is_blocked: bool) -> None:
+        """A step is over."""
+        for observer in self._observers:
+            observer.settled(is_blocked)
+
+    def end(self) -> None:
+        """The member is closed."""
+        for observer in self._begun:
+            observer.end()
+
+
+def together(observers: Sequence[Observer]) -> Observer | None:
+    """One observer for all of these; None for none."""
+    if len(observers) > 1:
+        return Observers(observers)
+    return observers[0] if observers else None

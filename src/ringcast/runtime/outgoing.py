@@ -30,6 +30,8 @@ PAUSE = 0.000_5
 """The longest that a message is noted down and not sent, in seconds, while there is room."""
 SINGLE_MAX = 4_096
 """The largest message that is noted down, in bytes."""
+TALK_MAX = 8_192
+"""Calls and letters that may wait for room to one destination; one on top of that is dropped."""
 SINGLES_BYTES = 56_000
 SINGLES_MAX = 1_024
 """How much is noted down, about, before the caller sends it."""
@@ -38,16 +40,25 @@ SINGLES_MAX = 1_024
 class Run:
     """One call's messages, and how many of them are sent."""
 
-    __slots__ = ("error", "payloads", "sent", "since", "to", "waiter")
+    __slots__ = ("error", "flags", "limit", "moved", "payloads", "sent", "since", "to", "waiter")
 
     def __init__(
-        self, payloads: Sequence[Payload], to: Address | None, waiter: Waiter | None, since: float
+        self,
+        payloads: Sequence[Payload],
+        to: Address | None,
+        waiter: Waiter | None,
+        since: float,
+        flags: int = 0,
     ) -> None:
         self.payloads = payloads
+        self.flags = flags
         self.to = to
         self.waiter = waiter
         """The caller; None for single messages, whose callers have gone on."""
-        self.since = since
+        self.since = self.moved = since
+        """When the call was made, and when something of it was sent last."""
+        self.limit: float | None = None
+        """How long its messages may wait without being moved, if the stack says so."""
         self.sent = 0
         self.error: LocalError | None = None
 
@@ -63,15 +74,13 @@ class Outgoing:
     def __init__(self, stack: Stack, transmit: Callable[[], None]) -> None:
         self._stack = stack
         self._transmit = transmit
-        self._queues: dict[Address | None, deque[Run]] = {}
+        self.queues: dict[Address | None, deque[Run]] = {}
+        """What waits for room, by destination; no queue is empty."""
         self._singles: list[Payload] = []
         self._single_max = min(SINGLE_MAX, stack.env.mtu // 2)
         self._last_single = float("-inf")
         self.hot = False
         """Whether single messages are noted down; then `flush` has to be called now and then."""
-
-    def __bool__(self) -> bool:
-        return bool(self._queues)
 
     # Single messages ------------------------------------------------------------------------------
 
@@ -104,22 +113,36 @@ class Outgoing:
 
     # Sending --------------------------------------------------------------------------------------
 
-    def send(self, payloads: Sequence[Payload], to: Address | None, now: float) -> int:
+    def talk(self, payload: Payload, to: Address | None, flags: int, now: float) -> None:
+        """Send a call or a letter, or let it wait; nobody waits for that."""
+        if to is None and self._singles:
+            self.send((), None, now)  # What was sent before it goes before it.
+        run = Run([payload], to, None, now, flags)
+        if len(self.queues.get(to, ())) >= TALK_MAX:
+            self._stack.counters["dropped_letters_waiting"] += 1
+        elif to in self.queues or not self._feed_one(run, now):
+            self.add(run)
+
+    def send(
+        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+    ) -> int:
         """Send what there is room for; how many of `payloads` that was. The rest is to be added.
 
         Raises what Stack.send raises.
         """
+        if to in self.queues or (to is None and self._singles):
+            self._stack.check(payloads, to)  # What can never be sent is refused before it waits.
         if to is None:
             if len(payloads) == 1:
                 self._feel(now)
             if self._singles:
                 return self._send_behind_singles(payloads, now)
-        return 0 if to in self._queues else self._offer(payloads, to, now)
+        return 0 if to in self.queues else self._offer(payloads, to, now, flags)
 
     def _send_behind_singles(self, payloads: Sequence[Payload], now: float) -> int:
         singles = self._take_singles()
         sent = 0
-        if None not in self._queues:
+        if None not in self.queues:
             sent = self._offer([*singles, *payloads], None, now)
         if sent < len(singles):
             self.add(Run(singles[sent:], None, None, now))
@@ -127,18 +150,20 @@ class Outgoing:
 
     def _feel(self, now: float) -> None:
         """Whether single messages come so close together that it is worth to gather them."""
-        if now - self._last_single < HOT_GAP and not self._queues:
+        if now - self._last_single < HOT_GAP and not self.queues:
             self.hot = True
         self._last_single = now
 
-    def _offer(self, payloads: Sequence[Payload], to: Address | None, now: float) -> int:
+    def _offer(
+        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+    ) -> int:
         # The first call gets the whole list, so that what can never be sent is refused before
         # anything is.
-        sent = self._stack.send(payloads, to, now)
+        sent = self._stack.send(payloads, to, now, flags)
         if sent:
             self._transmit()
         while 0 < sent < len(payloads):
-            count = self._stack.send(payloads[sent : sent + CHUNK], to, now)
+            count = self._stack.send(payloads[sent : sent + CHUNK], to, now, flags)
             if not count:
                 break
             sent += count
@@ -149,22 +174,24 @@ class Outgoing:
 
     def add(self, run: Run) -> None:
         """A run waits for room, behind those that wait already."""
-        self._queues.setdefault(run.to, deque()).append(run)
+        self.queues.setdefault(run.to, deque()).append(run)
         self.hot = False
+        if self._stack.block_times:
+            run.limit = self._stack.block_times.limit(max(map(len, run.payloads)))
 
     def remove(self, run: Run) -> None:
         """A caller waits no longer; what was sent stays sent."""
-        queue = self._queues.get(run.to)
+        queue = self.queues.get(run.to)
         if queue is not None and run in queue:
             queue.remove(run)
             if not queue:
-                del self._queues[run.to]
+                del self.queues[run.to]
 
     def feed(self, now: float) -> bool:
         """Send what there is room for now; whether anything was sent."""
         went = False
-        for to in list(self._queues):
-            queue = self._queues[to]
+        for to in list(self.queues):
+            queue = self.queues[to]
             while queue and self._feed_one(queue[0], now):
                 went = True
                 if not queue[0].done:
@@ -173,7 +200,7 @@ class Outgoing:
                 if run.waiter is not None:
                     run.waiter.tell()
             if not queue:
-                del self._queues[to]
+                del self.queues[to]
         return went
 
     def _feed_one(self, run: Run, now: float) -> bool:
@@ -185,11 +212,13 @@ class Outgoing:
             return False
         rest = run.payloads if not run.sent else run.payloads[run.sent : run.sent + CHUNK]
         try:
-            count = self._offer(rest, run.to, now)
+            count = self._offer(rest, run.to, now, run.flags)
         except LocalError as error:
             run.error = error
             return True
-        run.sent += count
+        if count:
+            run.sent += count
+            run.moved = now
         return count > 0
 
     # Ending ---------------------------------------------------------------------------------------
@@ -197,16 +226,16 @@ class Outgoing:
     def fail(self, reason: str) -> None:
         """Every caller that waits gets Closed; what callers have left behind stays."""
         self.hot = False
-        for to, queue in list(self._queues.items()):
+        for to, queue in list(self.queues.items()):
             for run in queue:
                 if run.waiter is not None:
                     run.error = Closed(_closed(reason, run))
                     run.waiter.tell()
             kept = deque(run for run in queue if run.waiter is None)
             if kept:
-                self._queues[to] = kept
+                self.queues[to] = kept
             else:
-                del self._queues[to]
+                del self.queues[to]
 
     @property
     def left_behind(self) -> int:
@@ -217,7 +246,7 @@ class Outgoing:
     @property
     def runs(self) -> list[Run]:
         """What waits, first come first."""
-        return [run for queue in self._queues.values() for run in queue]
+        return [run for queue in self.queues.values() for run in queue]
 
 
 def _closed(reason: str, run: Run) -> str:

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 
 from ringcast.core.codec import group_id
 from ringcast.core.frames import Present
 from ringcast.core.view import NO_VIEW
-from ringcast.runtime.endpoints import ADDRESSES_MAX, join_endpoint, split_endpoint
+from ringcast.runtime.endpoints import ADDRESSES_MAX, is_local, join_endpoint, split_endpoint
 from ringcast.runtime.findings import Finding, Verdict, ok, problem, warning
 from ringcast.runtime.probe import Probe, ask_around
 from ringcast.transports import Tcp, Udp
@@ -105,14 +104,6 @@ def _ask(target: str, inquiry: Inquiry) -> Answer:
         )
     ask = _ask_tcp if isinstance(inquiry.transport, Tcp) else _ask_udp
     return ask(target, inquiry)
-
-
-def is_local(host: str) -> bool:
-    """Whether an address stands for this machine alone; names of interfaces do not."""
-    try:
-        return ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 # TCP ----------------------------------------------------------------------------------------------

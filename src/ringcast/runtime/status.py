@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,16 +36,19 @@ log = logging.getLogger("ringcast.status")
 
 
 def serve_status(group: Face) -> StatusServer:
-    """Let this user ask a member for its state, until `close`. Raises ConfigError."""
-    return StatusServer(group)
+    """Let this user ask a member for its state, until `close`. Raises ConfigError.
+
+    `join(…, status=True)` does it for as long as the member lives.
+    """
+    return StatusServer(str(group.me), group.stats)
 
 
 class StatusServer:
     """Answers those who ask for a member's state, in a thread of its own; also `with` closes it."""
 
-    def __init__(self, group: Face) -> None:
-        self._group = group
-        self._path = run_directory(create=True) / f"{os.getpid()}-{group.me}.sock"
+    def __init__(self, label: str, stats: Callable[[], Status]) -> None:
+        self._stats = stats
+        self._path = run_directory(create=True) / f"{os.getpid()}-{label}.sock"
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             # Whoever finds a socket that nobody listens at removes it: it gets its name later.
@@ -59,7 +62,7 @@ class StatusServer:
                 f"cannot serve the status at {self._path} ({error.strerror}):"
                 " set XDG_RUNTIME_DIR to a directory with a short name"
             ) from None
-        name = f"ringcast-status-{group.name}"
+        name = f"ringcast-status-{label}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -94,22 +97,19 @@ class StatusServer:
     def _answer(self, caller: socket.socket) -> None:
         caller.settimeout(SEND_TIMEOUT)
         try:
-            caller.sendall(json.dumps(status_of(self._group)).encode())
+            caller.sendall(json.dumps(with_process(self._stats())).encode())
         except OSError as error:
             log.debug("somebody asked for the status and did not take it: %s", error)
 
 
 def status_of(group: Face) -> Status:
-    """What `stats()` says, with the process and where everybody is."""
-    view = group.view
-    return {
-        **group.stats(),
-        "pid": os.getpid(),
-        "peers": [
-            {"address": str(peer.address), "name": peer.name, "endpoint": peer.endpoint}
-            for peer in view.peers
-        ],
-    }
+    """What `stats()` says, with the process."""
+    return with_process(group.stats())
+
+
+def with_process(stats: Status) -> Status:
+    """What a member says, with the process that it lives in."""
+    return {**stats, "pid": os.getpid()}
 
 
 # Asking -------------------------------------------------------------------------------------------

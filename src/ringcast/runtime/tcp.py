@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import random
@@ -42,6 +43,9 @@ GATHER_SIZE = 2_048
 BACKLOG = 128
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
+RESEND_OPTION, RESEND_PAUSE_MS_MAX = 44, 1_000
+"""TCP_RTO_MAX_MS: how long the kernel pauses at the most before it tries again. Left to itself it
+goes on for minutes, and a connection would sleep through the end of a partition."""
 ACCEPT_PAUSE = 0.5
 """Seconds without new connections when there are as many as allowed."""
 
@@ -188,6 +192,8 @@ class TcpTransport:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         milliseconds = int(self.spec.stall_timeout * 1000)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+        with contextlib.suppress(OSError):  # A kernel before 6.15.
+            sock.setsockopt(socket.IPPROTO_TCP, RESEND_OPTION, RESEND_PAUSE_MS_MAX)
         connection.queue([self._hello], HELLO_SIZE)
         connection.waits_to_write = True
         self._table.add(connection)

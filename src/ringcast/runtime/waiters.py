@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ringcast.runtime.seat import Seat
 
 
+@runtime_checkable
 class Waiter(Protocol):
     """Somebody who waits to be told."""
 
@@ -82,9 +83,5 @@ class TaskWaiter:
         if timeout is None:
             await self.future
             return True
-        try:
-            async with asyncio.timeout(timeout):
-                await self.future
-        except TimeoutError:
-            return False
-        return True
+        done, _ = await asyncio.wait((self.future,), timeout=timeout)
+        return bool(done)

@@ -39,7 +39,7 @@ class PlainWords:
         else:
             if isinstance(event, ViewChange):
                 self._names.install(event.view)
-            self._aside(_sentence(event, self._names))
+            self._aside(sentence(event, self._names))
 
     def left(self) -> None:
         """This member has left."""
@@ -143,7 +143,8 @@ def _payload_fields(payload: Payload) -> dict[str, str]:
         return {"base64": b64encode(data).decode()}
 
 
-def _sentence(event: Event, names: Names) -> str:
+def sentence(event: Event, names: Names) -> str:
+    """What has happened, for people."""
     match event:
         case ViewChange(view, joined, left):
             others = [member for member in joined if len(view) > len(joined)]

@@ -7,6 +7,8 @@ import pytest
 
 from ringcast import presets
 from ringcast.cli.main import COMMANDS, main
+from ringcast.trace.check import check
+from ringcast.trace.table import read_rows
 
 
 def test_a_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,6 +67,10 @@ def test_a_stack_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["sim", "--crash", "m9@1"], "no member m9"),
         (["sim", "--crash", "m1@soon"], "soon"),
         (["sim", "--delay", "slow"], "delay"),
+        (["sim", "--set", "NakAck4.capacity"], "has no value"),
+        (["sim", "--set", "NakAck4.size=1"], "no setting size"),
+        (["sim", "--set", "capacity=1"], "name its protocol"),
+        (["sim", "--set", "NakAck4.capacity=1", "--set", "multicast.capacity=2"], "set twice"),
         (["sim", "--senders", "9"], "senders"),
         (["sim", "--members", "many"], "members"),
         (["swarm", "--seeds", "0"], "at least 1"),
@@ -107,3 +113,11 @@ def test_the_speed_of_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
     batched, single = json.loads(capsys.readouterr().out)
     assert (batched["batch"], single["batch"]) == (64, 1)
     assert batched["per_second"] > single["per_second"]
+
+
+def test_the_trace_of_a_run_and_a_setting(tmp_path: Path) -> None:
+    words = ["--members", "3", "--messages", "50", "--set", "NakAck4.capacity=8"]
+    assert main(["sim", *words, "--trace", str(tmp_path / "trace")]) == 0
+    rows = read_rows(tmp_path / "trace")
+    assert check(rows, capacity=8, skips=False) == []
+    assert sum(row.count for row in rows if row.kind == "delivered") == 150

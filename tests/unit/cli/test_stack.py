@@ -56,3 +56,33 @@ def test_a_file_with_seeds_of_the_command_line(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(words: list[str], match: str) -> None:
     with pytest.raises(ConfigError, match=match):
         chosen(*words)
+
+
+def test_names_and_directories_need_no_multicast_either() -> None:
+    assert chosen("--file", "/d") == presets.tcp(file="/d")
+    assert chosen("--dns", "svc", "--bind", "0.0.0.0") == presets.tcp(dns="svc", bind="0.0.0.0")
+    spec = chosen("--dns", "svc")
+    assert spec["Discovery"].values()["dns"] == "svc:7800"
+    assert spec["Tcp"].values()["port"] == 7800
+    assert chosen("--dns", "svc:9")["Tcp"].values()["port"] == 9
+    assert chosen("--dns", "svc:9", "--port", "0")["Tcp"].values()["port"] == 0
+    everything = chosen("--seeds", "a:1", "--dns", "svc:9", "--file", "/d", "--alone", "fail")
+    assert everything == presets.tcp(["a:1"], dns="svc:9", file="/d", alone="fail")
+
+
+def test_a_multicast_stack_can_be_given_other_ways_besides() -> None:
+    discovery = chosen("--preset", "lan", "--file", "/d", "--dns", "svc:9")["Discovery"].values()
+    assert (discovery["multicast"], discovery["file"], discovery["dns"]) == (True, "/d", "svc:9")
+    assert chosen("--alone", "wait")["Discovery"].values()["alone"] == "wait"
+
+
+def test_who_is_given_somebody_to_ask_does_not_just_begin(tmp_path: Path) -> None:
+    path = tmp_path / "stack.toml"
+    path.write_text(presets.tcp().to_toml())
+    assert StackSpec.load(path)["Discovery"].values()["alone"] == "found"
+    assert chosen("--spec", str(path), "--seeds", "a:1")["Discovery"].values()["alone"] == "auto"
+
+
+def test_the_ways_survive_toml() -> None:
+    spec = presets.tcp(["a:1"], dns="svc", file="/d", alone="wait")
+    assert StackSpec.from_toml(spec.to_toml()) == spec

@@ -82,7 +82,7 @@ def test_what_is_put_aside_is_bounded() -> None:
     assert incoming.relieve(1.0, ["me"])
     stack.send([b"x" * 10] * 5, None, 1.0)
     assert not incoming.relieve(1.0, ["me"])
-    assert stack.pending
+    assert stack.waiting
 
 
 def test_those_who_wait_are_told_once() -> None:
@@ -94,4 +94,4 @@ def test_those_who_wait_are_told_once() -> None:
     incoming.tell()
     incoming.tell()
     assert (first.told, second.told) == (1, 0)
-    assert not incoming.watched
+    assert not incoming.readers

@@ -2,9 +2,10 @@
 
 import pytest
 
+from ringcast.core.address import Address
 from ringcast.core.batch import Batch
 from ringcast.core.stack import Stack
-from ringcast.errors import Closed, NotMember
+from ringcast.errors import Closed, NotMember, TooLarge
 from ringcast.runtime.outgoing import HOT_GAP, SINGLES_BYTES, Outgoing, Run
 from tests.unit.runtime.lone import ME, Bell, lone_stack
 
@@ -76,6 +77,43 @@ def test_the_caller_that_fills_a_datagram_has_to_send() -> None:
     assert not out.note(bytes(5_000)), "large messages are not gathered"
 
 
+def test_what_was_noted_down_is_not_lost_when_the_next_message_is_too_large() -> None:
+    out, stack, _ = outgoing(max_message=100)
+    out.send([b"1"], None, 1.0)
+    out.send([b"2"], None, 1.0)
+    out.note(b"3")
+    with pytest.raises(TooLarge, match="101 bytes is larger than the 100"):
+        out.send([bytes(101)], None, 1.0)
+    out.flush(1.0)
+    assert payloads(stack) == [b"1", b"2", b"3"]
+
+
+def test_what_can_never_be_sent_is_refused_though_others_wait() -> None:
+    out, _, _ = outgoing(capacity=1, max_message=100)
+    out.send([b"1"], None, 1.0)
+    out.add(Run([b"2"], None, Bell(), 1.0))
+    with pytest.raises(TooLarge):
+        out.send([bytes(101)], None, 1.0)
+    with pytest.raises(NotMember):
+        out.send([b"x"], Address(9), 1.0)
+
+
+def test_a_run_has_the_time_of_its_largest_message_from_when_it_was_moved_last() -> None:
+    out, stack, _ = outgoing(capacity=2, max_block_times="10:5,100:50")
+    run = Run([b"1", bytes(50), b"3"], None, Bell(), 1.0)
+    run.sent = out.send(run.payloads, None, 1.0)
+    out.add(run)
+    assert (run.sent, run.limit, run.moved) == (2, 0.05, 1.0)
+    assert not out.feed(1.1)
+    assert run.moved == 1.0
+    payloads(stack)
+    assert out.feed(1.2)
+    assert (run.sent, run.moved, run.since) == (3, 1.2, 1.0)
+    unbound = Run([bytes(101)], None, Bell(), 1.0)
+    out.add(unbound)
+    assert unbound.limit is None
+
+
 def test_what_finds_no_room_waits_and_is_fed_first_come_first() -> None:
     out, stack, _ = outgoing(capacity=3)
     assert out.send([b"1", b"2", b"3", b"4"], None, 1.0) == 3
@@ -90,7 +128,7 @@ def test_what_finds_no_room_waits_and_is_fed_first_come_first() -> None:
     assert payloads(stack) == [b"4", b"5", b"6"]
     assert out.feed(1.0)
     assert [bell.told for bell in bells] == [1, 1]
-    assert not out
+    assert not out.queues
     assert payloads(stack) == [b"7"]
 
 
@@ -125,7 +163,7 @@ def test_a_caller_that_gives_up_is_taken_out() -> None:
     out.add(run)
     out.remove(run)
     out.remove(run)
-    assert not out
+    assert not out.queues
     payloads(stack)
     assert not out.feed(1.0)
 

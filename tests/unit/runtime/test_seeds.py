@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
+from ringcast.runtime.endpoints import is_local, is_remote
 from ringcast.runtime.findings import Finding, Verdict
-from ringcast.runtime.seeds import Inquiry, ask_seeds, is_local, resolve
+from ringcast.runtime.seeds import Inquiry, ask_seeds, resolve
 from ringcast.transports import Tcp, Udp
 
 
@@ -64,3 +65,6 @@ def test_what_is_this_machine_alone() -> None:
     assert not is_local("10.0.0.7")
     assert not is_local("fe80::1%eth0")
     assert not is_local("eth0")
+    assert is_remote("10.0.0.7")
+    assert not is_remote("::1")
+    assert not is_remote("a.name")

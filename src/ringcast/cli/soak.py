@@ -1,0 +1,62 @@
+"""`ringcast soak`: a real group for a long time, under load and faults."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ringcast.soak.plan import TRANSPORTS, Plan
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `ringcast soak`."""
+    parser.description = (
+        "A real group of processes on this machine, under load; at random members are killed,"
+        "\nstopped, join and leave. Their traces are checked for every guarantee as it goes, and"
+        "\nthe memory and descriptors of those who stay are watched. The exit status is 0 only if"
+        "\nevery guarantee held, nobody was stuck, and nothing grew."
+    )
+    add = parser.add_argument
+    add("--minutes", type=float, default=Plan.minutes, help="how long (%(default)g)")
+    add("--seed", type=int, default=Plan.seed, help="decides what happens (%(default)s)")
+    add("--steady", type=int, default=Plan.steady, help="members that stay (%(default)s)")
+    add("--guests", type=int, default=Plan.guests, help="that come and go, at most (%(default)s)")
+    add("--rate", type=int, default=Plan.rate, help="messages a second of each (%(default)s)")
+    add("--size", type=int, default=Plan.size, help="bytes of a message (%(default)s)")
+    add("--loss", type=float, default=Plan.loss, help="chance to lose a datagram (%(default)g)")
+    add("--transport", choices=TRANSPORTS, default=Plan.transport, help="(%(default)s)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("ringcast-soak"),
+        metavar="DIR",
+        help="for traces and logs; cleared if an earlier soak made it (%(default)s)",
+    )
+    add("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def run(arguments: Namespace) -> int:
+    """Run it; 0 when all was well."""
+    from ringcast.soak.run import soak
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if arguments.json else sys.stdout, flush=True)
+
+    names = ("out", "minutes", "seed", "steady", "guests", "rate", "size", "loss", "transport")
+    outcome = soak(Plan(**{name: getattr(arguments, name) for name in names}), say)
+    if arguments.json:
+        print(json.dumps(outcome.plain(), indent=2))
+    else:
+        print()
+        for line in outcome.vitals.table():
+            print(line)
+        done = ", ".join(f"{count} × {action}" for action, count in outcome.actions.items())
+        print(f"\n{done}; at the longest {outcome.slowest_view:.1f} s to one view")
+        print(outcome.verdict())
+        for problem in outcome.problems():
+            print(f"  {problem}")
+        if not outcome.is_clean:
+            print(f"The traces and logs are in {arguments.out.resolve()}")
+    return 0 if outcome.is_clean else 1

@@ -1,0 +1,44 @@
+"""The arguments by which a member can be watched: its log, and its figures for Prometheus."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser, Namespace
+
+from ringcast.runtime.logbook import FORMATS, LEVELS, log, show_log
+
+
+def add_watching_arguments(parser: ArgumentParser) -> None:
+    """The arguments, the same for every command that is a member."""
+    watching = parser.add_argument_group("watching it")
+    watching.add_argument(
+        "--log",
+        choices=FORMATS,
+        help="write a log to standard error: views, suspicions, merges, each with its facts",
+    )
+    watching.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="what is logged at least (%(default)s)"
+    )
+    watching.add_argument(
+        "--metrics",
+        type=_where,
+        metavar="[HOST:]PORT",
+        help="serve /metrics for Prometheus, at 127.0.0.1 unless a host is given",
+    )
+
+
+def start_log(arguments: Namespace, tells_events: bool = False) -> None:
+    """Log as asked for; without --log, just what somebody has to do something about.
+
+    tells_events: the command itself tells what happens in the group.
+    """
+    if arguments.log:
+        show_log(arguments.log, arguments.log_level)
+        return
+    logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
+    if tells_events:
+        log.setLevel(logging.ERROR)
+
+
+def _where(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text

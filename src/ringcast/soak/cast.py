@@ -1,0 +1,139 @@
+"""The members of a soak, a process each, and what is done to them."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import ExitStack
+from uuid import uuid4
+
+from ringcast.demo.process import MemberProcess
+from ringcast.soak.inspector import Inspector
+from ringcast.soak.plan import Plan
+
+ENDLESS = 1_000_000_000
+"""Messages that nobody comes to the end of."""
+UNITE_SECONDS = 60.0
+"""Seconds after which members that are not in one view count as stuck: several times the sum of
+all documented bounds, for a machine that is busy with other things as well."""
+LEAVE_SECONDS = 30.0
+
+
+class Cast:
+    """Everybody who is there. Names are never used twice."""
+
+    def __init__(self, plan: Plan, stack: ExitStack, inspector: Inspector) -> None:
+        self._plan, self._stack, self._inspector = plan, stack, inspector
+        self._group = f"soak-{uuid4()}"
+        self._count = 0
+        self.steady: list[MemberProcess] = []
+        self.guests: list[MemberProcess] = []
+        self.paused: dict[str, MemberProcess] = {}
+
+    @property
+    def living(self) -> list[MemberProcess]:
+        """Everybody who should be in the group."""
+        return [*self.steady, *self.guests]
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes of the steady members."""
+        return {member.name: member.pid for member in self.steady}
+
+    # What can be done to them ---------------------------------------------------------------------
+
+    def settle_in(self) -> None:
+        """Start the steady members, all at the same moment."""
+        self.steady = [self._start(f"steady-{n + 1}") for n in range(self._plan.steady)]
+        self.unite()
+
+    def join(self) -> str:
+        """One more, which sends as soon as it is there."""
+        self._count += 1
+        guest = self._start(f"guest-{self._count}")
+        self.guests.append(guest)
+        guest.wait_for("joined", lambda m: "endpoint" in m.heard, UNITE_SECONDS)
+        guest.tell(send=True)
+        return guest.name
+
+    def kill(self, guest: MemberProcess) -> None:
+        """One is gone without a word."""
+        self.paused.pop(guest.name, None)
+        guest.kill()
+        self._forget(guest)
+
+    def leave(self, guest: MemberProcess) -> None:
+        """One leaves in order, under load."""
+        guest.tell(leave="early")
+        guest.wait_for("left", lambda m: "left" in m.heard, LEAVE_SECONDS)
+        self._forget(guest)
+
+    def pause(self, member: MemberProcess) -> None:
+        """One stands still (SIGSTOP) until `resume`."""
+        member.signal(signal.SIGSTOP)
+        self.paused[member.name] = member
+
+    def resume(self) -> None:
+        """All that stood still go on."""
+        for member in self.paused.values():
+            member.signal(signal.SIGCONT)
+        self.paused.clear()
+
+    def unite(self) -> float:
+        """Wait until all are in one view with each other, and nobody else; how long that took.
+
+        Raises DemoError when it does not come to that.
+        """
+        began = time.monotonic()
+        awake = [member for member in self.living if member.name not in self.paused]
+        names = sorted(member.name for member in self.living)
+        for member in awake:
+            left = began + UNITE_SECONDS - time.monotonic()
+            member.wait_for("come to the view of all", lambda m: m.names == names, max(left, 0.1))
+        return time.monotonic() - began
+
+    # Beginning and end ----------------------------------------------------------------------------
+
+    def send(self) -> None:
+        """The steady members begin to send."""
+        for member in self.steady:
+            member.tell(send=True)
+
+    def see_guests_off(self) -> None:
+        """All guests leave, so that the steady members are in the company of the beginning."""
+        self.resume()
+        for guest in list(self.guests):
+            self.leave(guest)
+        self.unite()
+
+    def finish(self) -> None:
+        """All stop to send, get what is under way, and leave in order."""
+        for member in self.steady:
+            member.tell(calm=True)
+        for member in self.steady:
+            member.wait_for("stopped to send", lambda m: "finished" in m.heard, LEAVE_SECONDS)
+        for member in self.steady:
+            member.tell(end=True)
+        expected = {member.name for member in self.steady}
+        for member in self.steady:
+            member.wait_for("got everything", lambda m: expected <= m.done, UNITE_SECONDS)
+        for member in reversed(self.steady):
+            member.tell(leave=True)
+            member.wait_for("left", lambda m: "left" in m.heard, LEAVE_SECONDS)
+            member.end()
+            self._inspector.ended(member.name)
+        self.steady = []
+
+    def _start(self, name: str) -> MemberProcess:
+        plan = self._plan
+        seconds = ENDLESS / plan.rate
+        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(plan.spec)]
+        words += ["--messages", str(ENDLESS), "--seconds", str(seconds), "--size", str(plan.size)]
+        member = MemberProcess(name, words, plan.logs / f"{name}.log")
+        self._stack.callback(member.end)
+        return member
+
+    def _forget(self, guest: MemberProcess) -> None:
+        guest.end()
+        self.guests.remove(guest)
+        self._inspector.ended(guest.name)

@@ -1,0 +1,229 @@
+"""A soak from its beginning to its end: chance does things to members, and all is watched."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from ringcast.demo.process import DemoError, MemberProcess
+from ringcast.soak.cast import Cast
+from ringcast.soak.inspector import Inspector
+from ringcast.soak.plan import Plan, prepare
+from ringcast.soak.vitals import Vitals
+from ringcast.trace.rules import rules_of
+from ringcast.trace.violations import Violation
+
+ACTIONS = {"join": 4, "kill": 3, "leave": 2, "pause": 2, "kill two": 1}
+"""What may happen, and how often one happens beside the others."""
+PAUSE_SECONDS = (0.3, 6.0)
+"""How long one stands still: up to twice the time after which it is suspected."""
+BETWEEN_SECONDS = (0.5, 4.0)
+"""How long nothing happens after the members are in one view again."""
+HASTE = 0.25
+"""How often the next thing happens before they are."""
+LOOK_SECONDS = 2.0
+"""How often traces are looked at while nothing happens."""
+MINUTE = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """What a soak has found."""
+
+    plan: Plan
+    vitals: Vitals
+    seconds: float = 0.0
+    actions: Counter[str] = field(default_factory=Counter)
+    views: int = 0
+    deliveries: int = 0
+    slowest_view: float = 0.0
+    """The longest that members took to be in one view again, after what was done to them."""
+    violations: list[Violation] = field(default_factory=list)
+    growth: list[str] = field(default_factory=list)
+    stuck: str = ""
+    """Where it did not go on; empty when it came to its end."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every guarantee held, nothing grew, and nobody was stuck."""
+        return not (self.violations or self.growth or self.stuck)
+
+    def problems(self) -> list[str]:
+        """What is wrong, in sentences."""
+        stuck = [f"it got stuck: {self.stuck}"] if self.stuck else []
+        return [*map(str, self.violations), *self.growth, *stuck]
+
+    def verdict(self) -> str:
+        """What came out, as a line."""
+        checked = f"{self.views:,} views and {self.deliveries:,} deliveries were checked"
+        if self.is_clean:
+            return f"CLEAN: {checked}, memory and descriptors stayed flat"
+        count = len(self.problems())
+        return f"BROKEN: {count} problem{'s' if count > 1 else ''}; {checked}"
+
+    def plain(self) -> dict[str, object]:
+        """All of it as plain data."""
+        return {
+            "is_clean": self.is_clean,
+            "seed": self.plan.seed,
+            "seconds": round(self.seconds, 1),
+            "actions": dict(self.actions),
+            "views": self.views,
+            "deliveries": self.deliveries,
+            "slowest_view": round(self.slowest_view, 2),
+            "problems": self.problems(),
+            "vitals": self.vitals.plain(),
+        }
+
+
+def soak(plan: Plan, say: Say) -> Outcome:
+    """Run it. Raises ConfigError when there is no place for it; all else is an outcome."""
+    prepare(plan)
+    inspector = Inspector(plan.trace, rules_of(plan.stack()))
+    names = [f"steady-{number + 1}" for number in range(plan.steady)]
+    outcome = Outcome(plan, Vitals(names))
+    began = time.monotonic()
+    with ExitStack() as stack:
+        cast = Cast(plan, stack, inspector)
+        run = _Run(plan, cast, inspector, outcome, say)
+        try:
+            run.play()
+        except DemoError as error:
+            outcome.stuck = str(error)
+    outcome.seconds = time.monotonic() - began
+    outcome.views, outcome.deliveries = inspector.views, inspector.deliveries
+    return outcome
+
+
+class _Run:
+    """One soak under way."""
+
+    def __init__(
+        self, plan: Plan, cast: Cast, inspector: Inspector, outcome: Outcome, say: Say
+    ) -> None:
+        self._plan, self._cast, self._inspector = plan, cast, inspector
+        self._outcome, self._say_line = outcome, say
+        self._dice = random.Random(plan.seed)
+        self._began = time.monotonic()
+        self._next_sample = MINUTE
+
+    def play(self) -> None:
+        """Form, let things happen, see all off; ends early when a guarantee is broken."""
+        plan, cast = self._plan, self._cast
+        self._say(
+            f"{plan.steady} steady members and up to {plan.guests} guests, each sends {plan.rate:,}"
+            f" messages a second; {plan.transport}, {plan.loss:.0%} loss; seed {plan.seed}"
+        )
+        cast.settle_in()
+        self._began = time.monotonic()
+        cast.send()
+        self._sample("start")
+        while self._elapsed < plan.minutes * 60 and not self._outcome.violations:
+            self._act()
+        cast.see_guests_off()
+        self._pass_time(LOOK_SECONDS)
+        self._sample("end")
+        cast.finish()
+        self._look()
+        if not self._outcome.violations and self._inspector.left:
+            self._outcome.stuck = f"{self._inspector.left} views never came to their end"
+        self._outcome.growth = list(
+            self._outcome.vitals.growth(plan.memory_growth, plan.file_growth, warm=1)
+        )
+
+    # What happens ---------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        """One thing happens; then, as a rule, the members are given time to be one group again."""
+        action = self._choose()
+        self._outcome.actions[action] += 1
+        told = self._do(action)
+        if action != "pause" and self._dice.random() < HASTE:
+            self._say(f"{told}; at once")
+            self._look()
+            return
+        took = self._cast.unite()
+        self._outcome.slowest_view = max(self._outcome.slowest_view, took)
+        self._say(f"{told}; one view of {len(self._cast.living)} after {took:.1f} s")
+        self._pass_time(self._dice.uniform(*BETWEEN_SECONDS))
+
+    def _choose(self) -> str:
+        guests = len(self._cast.guests)
+        possible = {
+            action: weight
+            for action, weight in ACTIONS.items()
+            if not (
+                (action == "join" and guests >= self._plan.guests)
+                or (action in ("kill", "leave") and guests < 1)
+                or (action == "kill two" and guests < 2)
+            )
+        }
+        return self._dice.choices(list(possible), list(possible.values()))[0]
+
+    def _do(self, action: str) -> str:
+        """Do it; what was done, in words."""
+        cast, dice = self._cast, self._dice
+        match action:
+            case "join":
+                return f"{cast.join()} joins"
+            case "kill":
+                return f"kills {self._kill()}"
+            case "kill two":
+                return f"kills {self._kill()} and {self._kill()}"
+            case "leave":
+                guest = dice.choice(cast.guests)
+                cast.leave(guest)
+                return f"{guest.name} leaves"
+            case _:
+                return self._pause(dice.choice(cast.living), dice.uniform(*PAUSE_SECONDS))
+
+    def _kill(self) -> str:
+        guest = self._dice.choice(self._cast.guests)
+        self._cast.kill(guest)
+        return guest.name
+
+    def _pause(self, member: MemberProcess, seconds: float) -> str:
+        self._cast.pause(member)
+        self._pass_time(seconds)
+        self._cast.resume()
+        return f"stops {member.name} for {seconds:.1f} s"
+
+    # Watching -------------------------------------------------------------------------------------
+
+    def _pass_time(self, seconds: float) -> None:
+        """Let time pass, and look at the traces meanwhile."""
+        until = time.monotonic() + seconds
+        while True:
+            self._look()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, LOOK_SECONDS))
+
+    def _look(self) -> None:
+        if not self._outcome.violations:
+            self._outcome.violations = self._inspector.look()
+        if self._elapsed >= self._next_sample:
+            self._sample(f"minute {int(self._elapsed // MINUTE)}")
+            self._next_sample = (self._elapsed // MINUTE + 1) * MINUTE
+
+    def _sample(self, label: str) -> None:
+        vitals = self._outcome.vitals
+        line = vitals.take(label, self._cast.pids)
+        for shown in vitals.table()[:2] if len(vitals.rows) == 1 else ():
+            self._say_line(shown)
+        self._say_line(line)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _say(self, words: str) -> None:
+        minutes, seconds = divmod(int(self._elapsed), 60)
+        self._say_line(f"{minutes:02}:{seconds:02}  {words}")
