@@ -1,11 +1,13 @@
 """One Spark session for all tests below, and a real cluster for those that ask for one."""
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyspark
@@ -16,18 +18,43 @@ import ringcast
 import ringcast.spark as rs
 from ringcast.spark.java import java_home
 from ringcast.spark.session import QUICK_START
+from tests.spark.support import processes
 
 SOURCE = str(Path(ringcast.__file__).parents[1])
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def home() -> Iterator[Path]:
+    """The run directory of every process below, with a short name, as sockets have to have."""
+    with TemporaryDirectory(prefix="rc-") as path, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", path)
+        yield Path(path)
+        for place in (path, f"{path}/executors"):
+            for process in processes(place, "ringcast.gateway"):
+                os.kill(process, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def spark(home: Path) -> Iterator[SparkSession]:
     # Python workers import what the tests import, also where the package is not installed.
     os.environ["PYTHONPATH"] = SOURCE
     conf: dict[str, Any] = {"spark.sql.shuffle.partitions": 2}
     session = rs.session(**conf)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def source(spark: SparkSession) -> SparkSession:
+    """The session, which knows the format."""
+    rs.register(spark)
+    return spark
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Where a test's journal is."""
+    return tmp_path / "journal"
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,51 +18,12 @@ from ringcast.journal import Journal, JournalWriter
 from ringcast.journal.layout import Layout, stem_of
 from ringcast.journal.retention import remove
 from ringcast.spark.options import SourceOptions
-from ringcast.spark.source import SCHEMA, RingcastDataSource
+from ringcast.spark.source import SCHEMA
+from tests.spark.support import WAIT, Table, fill, rows
 from tests.unit.journal.support import FaultyFiles, Row, append, expected
 
 # A busy machine may need minutes for what takes seconds; only a query that hangs should fail.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
-WAIT = 250
-PAUSE = 0.1
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    import os
-
-    import ringcast
-    from ringcast.spark import session
-
-    os.environ["PYTHONPATH"] = str(Path(ringcast.__file__).parents[1])
-    return session()
-
-
-@pytest.fixture(scope="module")
-def source(spark: SparkSession) -> SparkSession:
-    """The session, which knows the format."""
-    spark.dataSource.register(RingcastDataSource)
-    return spark
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Path:
-    """Where a test's journal is."""
-    return tmp_path / "journal"
-
-
-def rows(frame: DataFrame) -> list[Row]:
-    """Group, sender, seqno and payload of all rows, sorted."""
-    taken = frame.select("group", "sender", "seqno", "payload").collect()
-    return sorted((row[0], row[1], row[2], bytes(row[3])) for row in taken)
-
-
-def fill(writer: JournalWriter, sender: int, first: int, last: int, size: int = 10) -> None:
-    """Messages of one sender, in segments of this size."""
-    for start in range(first, last + 1, size):
-        append(writer, sender, start, min(start + size - 1, last))
-        writer.seal()
 
 
 class TestBatch:
@@ -175,37 +129,6 @@ class TestOptions:
             SourceOptions.of({"path": "/a", name: value})
 
 
-class Table:
-    """A query from a journal to a Parquet table, which it can be stopped and started again for."""
-
-    def __init__(self, spark: SparkSession, journal: Path, **options: object) -> None:
-        self._spark = spark
-        self._journal = journal
-        self._options = {name: str(value) for name, value in options.items()}
-
-    def start(self, **trigger: bool) -> StreamingQuery:
-        stream = self._spark.readStream.format("ringcast").options(**self._options)
-        frame = stream.load(str(self._journal))
-        writer = frame.writeStream.format("parquet").option("checkpointLocation", self._at("check"))
-        return (
-            writer.trigger(**trigger).start(self._at("table"))
-            if trigger
-            else writer.start(self._at("table"))
-        )
-
-    def run(self) -> list[int]:
-        """Everything there is now; returns the sizes of the batches."""
-        query = self.start(availableNow=True)
-        assert query.awaitTermination(WAIT)
-        return [progress.numInputRows for progress in query.recentProgress]
-
-    def rows(self) -> list[Row]:
-        return rows(self._spark.read.parquet(self._at("table")))
-
-    def _at(self, name: str) -> str:
-        return str(self._journal.with_name(name))
-
-
 class TestStream:
     def test_available_now_restarts_where_it_was(self, source: SparkSession, journal: Path) -> None:
         table = Table(source, journal, maxRowsPerBatch=20)
@@ -264,24 +187,6 @@ class TestStream:
         assert seen[1] == seen[2]
         assert seen[0][1] + seen[2][1] + seen[3][1] == expected(7, 1, 30)
 
-    def test_killed_and_stopped_and_restarted_in_live_traffic(
-        self, source: SparkSession, journal: Path
-    ) -> None:
-        options = {"maxRowsPerBatch": 3000, "maxPartitions": 2}
-        with Traffic(journal) as traffic:
-            kill_a_query(journal, options)
-            table = Table(source, journal, **options)
-            query = table.start()
-            wait_for(query, 2)
-            query.stop()
-            traffic.stop()
-            query = table.start()
-            query.processAllAvailable()
-            query.stop()
-        written = traffic.rows()
-        assert len({row[1] for row in written}) > 2
-        assert table.rows() == written
-
     def test_what_retention_took_is_an_error_unless_asked_for(
         self, source: SparkSession, journal: Path
     ) -> None:
@@ -307,83 +212,3 @@ class TestStream:
             query.processAllAvailable()
             query.stop()
         assert table.rows() == expected(7, 1, 3)
-
-
-class Traffic:
-    """Two recorders that record on, in a thread, with new senders all the time, until stopped."""
-
-    def __init__(self, journal: Path) -> None:
-        self._writers = [JournalWriter(journal, "prices", name) for name in (1, 2)]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._record)
-        self._sent: Counter[int] = Counter()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        for writer in self._writers:
-            writer.close()
-
-    def rows(self) -> list[Row]:
-        return sorted(r for sender, last in self._sent.items() for r in expected(sender, 1, last))
-
-    def __enter__(self) -> Traffic:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _record(self) -> None:
-        """The second recorder seals less often, so it comes late with what is known already."""
-        for step in range(100_000):
-            if self._stop.wait(0.2):
-                return
-            for sender in (7, 8, 100 + step // 10):
-                first = self._sent[sender] + 1
-                self._sent[sender] += 10
-                for writer in self._writers:
-                    append(writer, sender, first, first + 9)
-            self._writers[0].seal()
-            if step % 5 == 4:
-                self._writers[1].seal()
-
-
-def kill_a_query(journal: Path, options: Mapping[str, object]) -> None:
-    """Run a query in a process of its own; kill it and its Java after its first batch."""
-    script = f"""
-        from pathlib import Path
-        from ringcast.spark import session
-        from ringcast.spark.source import RingcastDataSource
-        from tests.spark.test_source import Table
-
-        spark = session()
-        spark.dataSource.register(RingcastDataSource)
-        Table(spark, Path({str(journal)!r}), **{dict(options)!r}).start().awaitTermination()
-    """
-    here = Path(__file__).parents[2]
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": f"{here / 'src'}:{here}"},
-        start_new_session=True,
-    )
-    committed = journal.with_name("table") / "_spark_metadata" / "0"
-    try:
-        for _ in range(int(WAIT / PAUSE)):
-            if committed.exists():
-                return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"the query ended with status {child.wait(PAUSE)}")
-        pytest.fail("the query makes no progress")
-    finally:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-
-
-def wait_for(query: StreamingQuery, batches: int) -> None:
-    """Return when a query has made so many batches with something in them."""
-    for _ in range(int(WAIT / PAUSE)):
-        if sum(progress.numInputRows > 0 for progress in query.recentProgress) >= batches:
-            return
-        query.awaitTermination(PAUSE)  # type: ignore[arg-type]  # It takes parts of a second.
-    pytest.fail("the query makes no progress")

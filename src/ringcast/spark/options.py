@@ -1,15 +1,19 @@
-"""The options of `format("ringcast")` when it reads; a wrong or unknown one is told at once."""
+"""The options of `format("ringcast")` when it reads and when it writes; a wrong or unknown one is
+told at once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
+from ringcast import presets
 from ringcast.errors import ConfigError
+from ringcast.runtime.endpoints import split_endpoint
+from ringcast.spec import StackSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +32,7 @@ class SourceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options by their names, in any case; raises ConfigError."""
-        given = {name.lower(): value for name, value in options.items()}
-        known = {name.lower(): name for name in NAMES}
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"unknown option {name}: the source has {', '.join(NAMES)}")
+        given = _known(options, NAMES, "source")
         if not given.get("path"):
             raise ConfigError("the option path is missing: give the journal's directory to load()")
         return cls(
@@ -41,6 +41,79 @@ class SourceOptions:
             max_partitions=_positive(given, "maxPartitions") or cls.max_partitions,
             fail_on_loss=_boolean(given, "failOnDataLoss", cls.fail_on_loss),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions:
+    """What a writer was asked for."""
+
+    group: str
+    """`group`: the name of the group."""
+    stack: StackSpec
+    """`preset` or `spec`, with `seeds`, `bind` and `port`: the stack, which all members share."""
+    timeout: float = 30.0
+    """`timeout`: seconds to join, and that the slowest receiver may take nothing at all."""
+    idle: float = 60.0
+    """`idle`: seconds without rows after which the machine's member leaves the group."""
+    min_receivers: int = 1
+    """`minReceivers`: how many members must be there that receive, for a row to be written."""
+    sort: bool = False
+    """`sort`: send the rows of a partition in the order of their bytes, so that a partition which
+    comes out of a shuffle is the same at each attempt. Takes the memory for a partition."""
+    query: str | None = None
+    """`query`: of a batch, the name under which it can be repeated without being seen twice."""
+    epoch: int = 0
+    """`epoch`: of a batch with a name, its number; it must rise."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """The options by their names, in any case; raises ConfigError."""
+        given = _known(options, (*SINK_NAMES, *SPARKS_OWN), "sink")
+        if not given.get("group"):
+            raise ConfigError("the option group is missing: give the name of the group to write to")
+        if "epoch" in given and "query" not in given:
+            raise ConfigError("the option epoch counts the batches of a query: give query as well")
+        return cls(
+            group=given["group"],
+            stack=_stack(given),
+            timeout=_seconds(given, "timeout", cls.timeout),
+            idle=_seconds(given, "idle", cls.idle),
+            min_receivers=_positive(given, "minReceivers") or cls.min_receivers,
+            sort=_boolean(given, "sort", cls.sort),
+            query=given.get("query"),
+            epoch=_whole(given, "epoch", cls.epoch),
+        )
+
+
+def _stack(given: Mapping[str, str]) -> StackSpec:
+    """The stack that the options describe, as commands do it with the same arguments."""
+    seeds = tuple(seed.strip() for seed in given.get("seeds", "").split(",") if seed.strip())
+    for seed in seeds:
+        split_endpoint(seed)
+    if "spec" in given and "preset" in given:
+        raise ConfigError("the options preset and spec both name a stack: give one of them")
+    if "spec" in given:
+        stack = StackSpec.load(given["spec"])
+    else:
+        default = "tcp" if seeds or "port" in given else "loopback"
+        stack = presets.named(given.get("preset", default))
+    if seeds:
+        stack = stack.replace("Discovery", seeds=seeds)
+    settings: dict[str, object] = {"bind": given["bind"]} if "bind" in given else {}
+    if "port" in given:
+        settings["port"] = _positive(given, "port")
+    return stack.replace("transport", **settings) if settings else stack
+
+
+def _known(options: Mapping[str, str], names: Sequence[str], what: str) -> dict[str, str]:
+    """The options by their names in small letters; raises ConfigError for one that is unknown."""
+    given = {name.lower(): value for name, value in options.items()}
+    known = {name.lower() for name in names}
+    shown = ", ".join(name for name in names if name not in SPARKS_OWN)
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"unknown option {name}: the {what} has {shown}")
+    return given
 
 
 def _local(path: str) -> Path:
@@ -64,6 +137,26 @@ def _positive(given: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
+def _whole(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 63:
+        raise ConfigError(f"the option {name} is {text!r}: give a whole number")
+    return int(text)
+
+
+def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
+    text = given.get(name.lower())
+    try:
+        seconds = default if text is None else float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"the option {name} is {text!r}: give seconds above 0")
+    return seconds
+
+
 def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     text = given.get(name.lower())
     if text is None:
@@ -74,3 +167,9 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 NAMES = ("path", "maxRowsPerBatch", "maxPartitions", "failOnDataLoss")
+SINK_NAMES = (
+    *("group", "seeds", "preset", "spec", "bind", "port"),
+    *("timeout", "idle", "minReceivers", "sort", "query", "epoch"),
+)
+SPARKS_OWN = ("checkpointLocation",)
+"""What Spark hands on although it is meant for Spark itself."""

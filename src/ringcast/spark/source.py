@@ -1,4 +1,4 @@
-"""`format("ringcast")`: a journal as a DataFrame, in a batch or as a stream.
+"""`format("ringcast")`: a journal as a DataFrame, in a batch or as a stream; `sink` writes.
 
 The work is planned from manifests on the driver: which segment gives which seqnos of which sender,
 so that the union of all recorders has each message once and no shuffle is needed. A task reads its
@@ -40,7 +40,8 @@ from ringcast.journal.plan import Slice, assign
 from ringcast.journal.reader import Journal
 from ringcast.journal.spans import Spans
 from ringcast.journal.stream import JournalStream, Offset
-from ringcast.spark.options import SourceOptions
+from ringcast.spark.options import SinkOptions, SourceOptions
+from ringcast.spark.sink import GroupStreamWriter, GroupWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +82,14 @@ class RingcastDataSource(DataSource):
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """The reader of a stream."""
         return JournalStreamReader(SourceOptions.of(self.options), _columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> GroupWriter:
+        """The writer of a batch."""
+        return GroupWriter(SinkOptions.of(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> GroupStreamWriter:
+        """The writer of a stream."""
+        return GroupStreamWriter(SinkOptions.of(self.options), schema, overwrite)
 
 
 class Part(NamedTuple):

@@ -22,20 +22,27 @@ from typing import NamedTuple
 
 from ringcast.trace.history import History, reach_of
 from ringcast.trace.judge import judge
+from ringcast.trace.rules import Rules, window_bound
 from ringcast.trace.schema import SKIPPED, Row, signed
 from ringcast.trace.summary import Group
 from ringcast.trace.violations import Violation
 
 
 def check(
-    rows: Iterable[Row], *, capacity: int | None = None, skips: bool = True, skew_us: int = 0
+    rows: Iterable[Row],
+    *,
+    capacity: int | None = None,
+    skips: bool = True,
+    skew_us: int = 0,
+    waits: bool = True,
+    agrees: bool = True,
 ) -> list[Violation]:
     """List how the guarantees were broken; [] is good.
 
-    `capacity` bounds the windows, if given; `skips` says whether the stack may give messages up
-    (it has the layer for large ones); `skew_us` is how far the members' clocks may be apart, which
-    matters to purges only. Costs a sort of the rows.
+    What is owed depends on the stack: `ringcast.trace.rules` explains the arguments, and makes them
+    from a spec. Costs a sort of the rows.
     """
+    rules = Rules(capacity, skips, skew_us, waits, agrees)
     history = History(rows)
     found = [
         *history.violations,
@@ -44,7 +51,7 @@ def check(
         *_windows(history, capacity),
         *_skips(history, skips),
     ]
-    return sorted(found, key=_order)
+    return sorted((v for v in found if not rules.excuses(v.cause)), key=_order)
 
 
 def _early_purges(history: History, skew_us: int) -> Iterator[Violation]:
@@ -100,7 +107,7 @@ def _windows(history: History, capacity: int | None) -> Iterator[Violation]:
         if wrong:
             yield Violation("marks", member, *view, sender, None, wrong.low + 1, wrong.high)
         full = min(samples, key=lambda m: (m.low - m.high, m.at, m.low))
-        if capacity is not None and full.high - full.low > capacity:
+        if capacity is not None and full.high - full.low > window_bound(capacity, member, sender):
             yield Violation("capacity", member, *view, sender, None, full.low + 1, full.high)
 
 

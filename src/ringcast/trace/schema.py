@@ -21,7 +21,7 @@ compared between members is additive over cuts. What a column means depends on t
                 sent there; a member without it is taken to have crashed after its last row
 
 A view is identified by `view` and `view_by`. Message numbers are those of the multicast layer; a
-message that travelled as k fragments is a run of k. `digest` is the sum of the crc32 of the run's
+message that travels as k fragments takes k of them. `digest` is the sum of the crc32 of the run's
 payloads, or null where nobody computes it.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ringcast.trace.schema import (
     STRINGS,
     Row,
     signed,
+    unsigned,
 )
 
 TYPES: dict[str, pa.DataType] = {
@@ -96,6 +97,23 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
     sheet = Sheet(path)
     sheet.write_rows(rows)
     sheet.close()
+
+
+def read_rows(directory: Path) -> list[Row]:
+    """The rows of all traces in a directory, addresses as members have them; for small ones."""
+    return [row for file in sorted(directory.glob("*.parquet")) for row in read_file(file)]
+
+
+def read_file(file: Path) -> Iterator[Row]:
+    """The rows of one file of a trace, addresses as members have them."""
+    for values in pq.read_table(file).to_pylist():
+        for name in ADDRESSES:
+            if values[name] is not None:
+                values[name] = unsigned(values[name])
+        if values["members"] is not None:
+            values["members"] = tuple(map(unsigned, values["members"]))
+            values["names"] = tuple(values["names"] or ())
+        yield Row(**values)
 
 
 def _signed(value: object) -> int | None:

@@ -80,13 +80,31 @@ def stranger(rows: list[Row], rng: random.Random) -> list[Row] | None:
 
 def early_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A sender forgets messages before others have delivered them."""
-    purges = [i for i, row in enumerate(rows) if row.kind == "purged"]
+    begins = {(r.member, r.view, r.view_by): r.at for r in rows if r.kind == "view"}
+    purges = [
+        i
+        for i, row in enumerate(rows)
+        if row.kind == "purged"
+        and _delivered_at(rows, row) > begins[row.member, row.view, row.view_by]
+    ]
     if not purges:
         return None
     chosen = rng.choice(purges)
-    start = min(row.at for row in rows if row.view == rows[chosen].view)
-    rows[chosen] = rows[chosen]._replace(at=start)
+    row = rows[chosen]
+    rows[chosen] = row._replace(at=begins[row.member, row.view, row.view_by])
     return rows
+
+
+def _delivered_at(rows: list[Row], purge: Row) -> int:
+    """When the last of those that delivered the last message of a purge did so."""
+    low, view = purge.low or 0, (purge.view, purge.view_by)
+    times = [
+        row.at
+        for row in rows
+        if _group_of(row) == (row.member, view, purge.member)
+        and (row.seqno or 0) <= low < (row.seqno or 0) + row.count
+    ]
+    return max(times, default=0)
 
 
 def wild_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -20,17 +20,10 @@ from ringcast.spark.audit.purges import early_deliveries
 from ringcast.spark.audit.tables import GroupLine, Suspect
 from ringcast.trace.history import make_stands
 from ringcast.trace.judge import judge
+from ringcast.trace.rules import Rules, window_bound
 from ringcast.trace.schema import CLOSED, VIEW, Row
 from ringcast.trace.summary import Group, Range, Stand, Summary, ViewKey
 from ringcast.trace.violations import CAUSES, Violation
-
-
-class Rules(NamedTuple):
-    """What a stack allows: see `audit`."""
-
-    capacity: int | None = None
-    skips: bool = True
-    skew_us: int = 0
 
 
 class Finder:
@@ -58,7 +51,8 @@ class Finder:
         found += self._skips(placed)
         self.counts.update(violation.guarantee for violation in found)
         found += self._walks(summary, placed)
-        later = [*self._windows(summary), *judge(summary), *self._early_purges(summary)]
+        judged = [*self._windows(summary), *judge(summary), *self._early_purges(summary)]
+        later = [violation for violation in judged if not self.rules.excuses(violation.cause)]
         self.counts.update(violation.guarantee for violation in later)
         return found + later
 
@@ -137,11 +131,12 @@ class Finder:
                 yield _violation("marks", group, Range(wrong["low"] + 1, wrong["high"]))
             if (full := row["full"]) and self.rules.capacity is not None:
                 reach = Range(full["low"] + 1, full["high"])
-                if full["high"] - full["low"] > self.rules.capacity:
+                bound = window_bound(self.rules.capacity, group[0], group[2])
+                if full["high"] - full["low"] > bound:
                     yield _violation("capacity", group, reach)
 
     def _early_purges(self, summary: Summary) -> Iterator[Violation]:
-        if not self._purges["count"]:
+        if not self._purges["count"] or not self.rules.waits:
             return
         early = early_deliveries(
             self.trace,

@@ -14,7 +14,8 @@ from ringcast.errors import ConfigError
 from ringcast.spark.audit import tables
 from ringcast.spark.audit.evidence import SHOWN, evidence
 from ringcast.spark.audit.figures import FIGURES, Measures, measure
-from ringcast.spark.audit.find import Finder, Rules
+from ringcast.spark.audit.find import Finder
+from ringcast.trace.rules import Rules
 from ringcast.trace.schema import COLUMNS
 from ringcast.trace.violations import GUARANTEES, Violation
 
@@ -34,19 +35,20 @@ def audit(
     capacity: int | None = None,
     skips: bool = True,
     skew_us: int = 0,
+    waits: bool = True,
+    agrees: bool = True,
     limit: int = 1_000,
 ) -> Report:
     """Check the guarantees over the traces of all members, and measure the run.
 
-    `capacity` bounds the windows, if given. `skips` says whether the stack may give messages up:
-    whether it has the layer for large ones. `skew_us` is how far the members' clocks may be apart
-    where they run on several machines; only early purges depend on it. At most `limit` violations
-    come with their rows. Raises ConfigError when `trace` is no trace.
+    What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `agrees`, and
+    makes them from a spec, as in `audit(trace, **rules_of(spec)._asdict())`. At most `limit`
+    violations come with their rows. Raises ConfigError when `trace` is no trace.
     """
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
     if missing:
         raise ConfigError(f"This is no trace of Ringcast: it has no column '{missing[0]}'.")
-    finder = Finder(trace, Rules(capacity, skips, skew_us))
+    finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees))
     return Report(finder, finder.find(), limit)
 
 

@@ -65,7 +65,7 @@ def line_chart(look: Look, series: Sequence[Series], end: float, marks: Sequence
     shapes = [_curve(one, number, x, y, look) for number, one in enumerate(series)]
     return drawing(
         WIDTH, HEIGHT, look.what,
-        *_axes(x, y, look), *_marks(x, marks), *shapes, *_legend([one.name for one in series]),
+        *_axes(x, y, look), *_marks(x, marks), *shapes, *legend([one.name for one in series]),
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def column_chart(
                 below += value
     return drawing(
         WIDTH, HEIGHT, look.what,
-        *_axes(x, y, look), *_marks(x, marks), *shapes, *_legend([one.name for one in series]),
+        *_axes(x, y, look), *_marks(x, marks), *shapes, *legend([one.name for one in series]),
     )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def _marks(x: Scale, marks: Sequence[Mark]) -> list[str]:
     ]
 
 
-def _legend(names: Sequence[str]) -> list[str]:
+def legend(names: Sequence[str]) -> list[str]:
     """The names of the lines with their colours, above the plot; none where there is one line."""
     shapes, left = [], BOX.left
     for number_, name in enumerate(names if len(names) > 1 else ()):

@@ -69,10 +69,14 @@ def _step(rough: float) -> float:
 Format = Callable[[float], str]
 
 
+ALMOST = 0.9995
+"""What comes this near to the next unit is rounded to it: 999.9 is 1 k and not 1e+03."""
+
+
 def number(value: float) -> str:
     """A number for people: 1.2 M, 35 k, 7, 0.25."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(value) >= size:
+        if abs(value) >= size * ALMOST:
             return f"{value / size:.3g}{unit}"
     return f"{value:.3g}"
 
@@ -80,7 +84,7 @@ def number(value: float) -> str:
 def microseconds(value: float) -> str:
     """A time, given in microseconds, in the unit that suits it."""
     for size, unit in ((1e6, " s"), (1e3, " ms")):
-        if abs(value) >= size:
+        if abs(value) >= size * ALMOST:
             return f"{value / size:.3g}{unit}"
     return f"{value:.3g} µs"
 
@@ -92,4 +96,4 @@ def seconds(value: float) -> str:
 
 def nbytes(value: float) -> str:
     """A size in bytes, in the unit that suits it."""
-    return f"{number(value)}B" if abs(value) >= 1e3 else f"{value:.3g} B"
+    return f"{number(value)}B" if abs(value) >= 1e3 * ALMOST else f"{value:.3g} B"
