@@ -11,6 +11,7 @@ import pytest
 
 import ringcast
 from ringcast import Batch, ViewChange, presets, sync
+from ringcast.runtime.waiters import ThreadWaiter
 from ringcast.transports import Memory
 from tests.runtime.support import (
     SOON,
@@ -282,6 +283,12 @@ def test_a_blocked_sender_gets_closed_at_once() -> None:
             a.close()
         assert time.monotonic() - start < 1.0
         assert "10 of 100 messages were sent" in str(failures[0])
+
+
+def test_a_thread_that_comes_to_wait_when_all_is_closed_goes_on_at_once() -> None:
+    group = sync.join(group_name(), presets.loopback().replace(Memory()))
+    group.close()
+    group._driver.wait(ThreadWaiter(), float("inf"))
 
 
 def test_a_waiting_loop_ends_when_the_group_is_left() -> None:

@@ -133,6 +133,10 @@ class Driver:
             while not waiter.told and (left := until - time.monotonic()) > 0:
                 if seat.wait(left):
                     self._step_for_driver()
+        except OSError as error:
+            if self.member.closed is None:
+                self.member.fail(error)
+            # Else it was closed under our feet, and whoever waited is told.
         finally:
             self._attended_until = time.monotonic() + GRACE
 
