@@ -80,7 +80,7 @@ class Group(SyncAnswering):
         """
         if type(payload) is not bytes:
             payload = checked_payload(payload)
-        if to is not None or not self._member.post(payload):
+        if to is not None or not self._note(payload):
             self._send([payload], to, timeout)
 
     def send_many(

@@ -87,7 +87,7 @@ class Check:
             came = 0
             # The pool comes first: at its end, no message is taken that nobody looks at.
             for came, (want, payload) in enumerate(zip(wanted, payloads, strict=False), start=1):
-                if payload != want:
+                if self._is_large or payload != want:
                     self._compare(payload, self.count + came - 1)
             self.count += came
             if came < len(wanted):

@@ -40,6 +40,7 @@ class Face:
 
     def __init__(self, member: Member, receive: bool) -> None:
         self._member = member
+        self._note = member.outgoing.note
         self._driver = Driver(member)
         self._receive = receive
         self._service = member.service

@@ -125,7 +125,7 @@ class Group(Answering):
         """
         if type(payload) is not bytes:
             payload = checked_payload(payload)
-        if to is None and self._member.post(payload):
+        if to is None and self._note(payload):
             return
         await self._send([payload], to, timeout)
         if self._member.outgoing.hot:

@@ -79,6 +79,7 @@ class Member:
         self._observer = observer
         self.incoming = Incoming(self.stack, receive, backlog_bytes, observer)
         self.outgoing = Outgoing(self.stack, self._transmit)
+        self.outgoing.cooled = self._flush
         self.service = Service(self, services or Services(), backlog_bytes)
         """Calls and states, beside the application."""
         self.alarm: Callable[[], None] = lambda: None
@@ -221,16 +222,11 @@ class Member:
         """Why the member is out of the group; None while it is in."""
         return self.stack.closed
 
-    def post(self, payload: Payload) -> bool:
-        """Send a single message to everybody the quick way; False when `send` has to do it."""
-        if not self.outgoing.note(payload):
-            return False
-        if not self.outgoing.hot:
-            with self._lock:
-                now = time.monotonic()
-                self.outgoing.flush(now)
-                self._settle(now)
-        return True
+    def _flush(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self.outgoing.flush(now)
+            self._settle(now)
 
     def act(self, deed: Callable[[float], Result]) -> Result:
         """Do something with the desk under the lock, and what follows. Raises what that raises."""

@@ -32,7 +32,7 @@ SINGLE_MAX = 4_096
 """The largest message that is noted down, in bytes."""
 TALK_MAX = 8_192
 """Calls and letters that may wait for room to one destination; one on top of that is dropped."""
-SINGLES_BYTES = 56_000
+SINGLES_BYTES = 240_000
 SINGLES_MAX = 1_024
 """How much is noted down, about, before the caller sends it."""
 
@@ -81,21 +81,23 @@ class Outgoing:
         self._last_single = float("-inf")
         self.hot = False
         """Whether single messages are noted down; then `flush` has to be called now and then."""
+        self.cooled: Callable[[], None] = lambda: None
+        """Called without the lock: something was noted down that nobody would flush."""
 
     # Single messages ------------------------------------------------------------------------------
 
     def note(self, payload: Payload) -> bool:
-        """Note a message for everybody down, without the lock; False when `send` has to do it.
-
-        If it is not `hot` any more afterwards, the caller has to see to it that `flush` is called.
-        """
-        if not self.hot:
+        """Note a message for everybody down, without the lock; False when `send` has to do it."""
+        was_hot = self.hot
+        if not was_hot:
             return False
         size, singles = len(payload), self._singles
         count = len(singles)
         if size > self._single_max or count * size >= SINGLES_BYTES or count >= SINGLES_MAX:
             return False
         singles.append(payload)
+        if not self.hot:  # Somebody has flushed the last time, just before.
+            self.cooled()
         return True
 
     def flush(self, now: float) -> None:
