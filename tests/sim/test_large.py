@@ -21,7 +21,7 @@ from ringcast.sim.network import Fate
 from ringcast.spec import StackSpec
 
 LARGE, SLOW = Large(), Slow(policy="skip", bound=2.0)
-HELD_BACK = 1.25 * SLOW.bound
+HELD_BACK = Pace().patience + 1.25 * SLOW.bound
 """How long one that stands still holds the others up, at the most: see docs/large-messages.md."""
 KEPT = LARGE.ack_timeout * (LARGE.attempts + 1)
 """How long the sender keeps anything after the last fragment, at the most."""
@@ -91,7 +91,7 @@ def burst(receivers: int, count: int, size: int, still: str) -> None:
     for message in messages:
         a.send(message)
     everything = list(range(count))
-    world.run_until(lambda: all(len(m.delivered) == count for m in moving), HELD_BACK + 1.0)
+    world.run_until(lambda: all(len(m.delivered) == count for m in moving), HELD_BACK + 0.5)
     assert all(readers.given_to[member.name] == everything for member in [a, *moving])
     world.run(KEPT + 0.01)
     assert (a.probe.outstanding, a.probe.nbytes, a.blocked) == (0, 0, False)

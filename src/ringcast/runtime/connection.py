@@ -19,7 +19,7 @@ from ringcast.errors import RingcastError
 
 LENGTH_MAX = 1 << 20
 """The largest datagram that a peer may announce, in bytes; larger ones end the connection."""
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 20
 """Bytes that one read takes at the most."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
