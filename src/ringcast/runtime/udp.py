@@ -63,6 +63,9 @@ class UdpTransport:
         self._sources: dict[SocketAddress, Address] = {}
         self._everybody: tuple[SocketAddress, ...] = ()
         self._complained: set[int] = set()
+        self._is_filtered = False
+        self._multicasts = 0
+        """Datagrams sent to everybody at once, which come back to this member as well."""
 
     # Opening --------------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class UdpTransport:
                 " give an address of 239.0.0.0/8 or ff02::/16 and an interface with multicast,"
                 ' or multicast=""'
             ) from None
-        drop_own(listener, me)
+        self._is_filtered = drop_own(listener, me)
 
     def _size_buffers(self) -> None:
         wanted, got = self.spec.buffer, self.spec.buffer
@@ -166,7 +169,9 @@ class UdpTransport:
     def stats(self) -> dict[str, int]:
         """What was sent, received and dropped, and why."""
         lost = sum(_kernel_drops(sock) for sock in self._sockets)
-        return {**self.counters, "dropped_buffer_full": lost}
+        if self._is_filtered:  # The kernel counts what the filter keeps away, as well.
+            lost -= self._multicasts
+        return {**self.counters, "dropped_buffer_full": max(0, lost)}
 
     # Sending --------------------------------------------------------------------------------------
 
@@ -194,6 +199,7 @@ class UdpTransport:
                         self._unicast.sendto(data, address)
                 except OSError as error:
                     self._on_send_error(error, address)
+            self._multicasts += addresses is self._everybody
             nbytes += datagram.nbytes * len(addresses)
             copies += len(addresses)
         self.counters["sent_datagrams"] += copies
