@@ -18,11 +18,13 @@ from ringcast.core.address import Address
 from ringcast.core.frames import Ack, Ending, Frame
 from ringcast.core.inbox import Inbox
 from ringcast.core.interleave import faulty
-from ringcast.core.part import Installation
+from ringcast.core.part import Installation, Layer
 from ringcast.core.windows import ReceiveWindow
+from ringcast.layers.flow import FlowLayer
 from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.nakack4 import NakAck4Layer
+from ringcast.layers.pace import PaceLayer
 from ringcast.parts.failure import FailurePart
 from ringcast.services import seeker
 from ringcast.services.filter import Newcomer
@@ -32,6 +34,7 @@ CHECKER = "tests/unit/core/test_interleave.py::"
 MULTICAST = "tests/sim/test_multicast.py::"
 MEMBERSHIP = "tests/sim/test_membership.py::"
 STATE = "tests/sim/test_state.py::"
+LARGE = "tests/sim/test_large.py::"
 
 
 def no_second_read() -> None:
@@ -143,6 +146,26 @@ def messages_stop_the_state() -> None:
     Inbox.early = property(lambda self: 0, lambda self, value: None)  # type: ignore[assignment]
 
 
+def everybody_waits_for_the_still_one() -> None:
+    """Let a sender wait for a member that stands still, whatever the policy."""
+    NakAck4Layer.release = lambda self, member: None  # type: ignore[method-assign]
+
+
+def a_lost_credit_is_not_asked_for_again() -> None:
+    """Let a sender ask for credits only once."""
+    FlowLayer._ask_again = lambda self: None  # type: ignore[method-assign]
+
+
+def fragments_are_acked_one_by_one() -> None:
+    """Let a receiver ack fragments, though the ack of the whole message speaks for them."""
+    NakAck4Layer.hush = lambda self, sender, up_to: None  # type: ignore[method-assign]
+
+
+def a_burst_fills_the_sockets() -> None:
+    """Let a sender put as much on its way as its window holds."""
+    PaceLayer.room = Layer.room  # type: ignore[method-assign]
+
+
 class Protection(NamedTuple):
     """A line of defence: how to remove it, and the test that then fails."""
 
@@ -190,6 +213,23 @@ PROTECTIONS = (
     Protection(
         messages_stop_the_state,
         STATE + "test_messages_for_the_newcomer_alone_do_not_keep_the_state_from_coming",
+    ),
+    Protection(
+        everybody_waits_for_the_still_one,
+        LARGE + "test_one_still_receiver_costs_the_others_nothing_but_its_timeout[cut off]",
+    ),
+    Protection(
+        a_lost_credit_is_not_asked_for_again,
+        "tests/sim/test_flow.py::test_with_every_third_of_them_lost_the_sender_never_hangs[CREDIT]",
+    ),
+    Protection(
+        fragments_are_acked_one_by_one,
+        LARGE + "test_acks_are_messages_times_receivers_and_nothing_else",
+    ),
+    Protection(
+        a_burst_fills_the_sockets,
+        "tests/unit/layers/test_pace.py::"
+        "test_no_more_is_under_way_than_may_and_everything_gets_through",
     ),
     Protection(
         a_paused_member_accuses,

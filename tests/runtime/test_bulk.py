@@ -118,6 +118,7 @@ def test_two_send_large_messages_to_each_other() -> None:
             assert heard.events == []
 
 
+@pytest.mark.slow
 def test_one_whose_application_is_busy_does_not_hold_up_the_others() -> None:
     count = 8
     with members("a", "b", "c", kind="multicast") as (a, b, c):

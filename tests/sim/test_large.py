@@ -13,7 +13,7 @@ from ringcast.errors import TooLarge
 from ringcast.layers.fragment import Fragment, FragmentLayer
 from ringcast.layers.large import Large, LargeLayer
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.pace import Pace
+from ringcast.layers.pace import ASKS, Pace
 from ringcast.parts.slow import Slow
 from ringcast.sim import Member, World
 from ringcast.sim.faults import Parcel
@@ -131,7 +131,8 @@ def test_ten_times_20_mb_to_50_receivers_one_of_which_stands_still() -> None:
 
 
 def test_acks_are_messages_times_receivers_and_nothing_else() -> None:
-    world = World(seed=3, spec=bulk(), keep=False)
+    window = NakAck4(max_bytes=8_000_000, flight_bytes=8_000_000, retain=False)
+    world = World(seed=3, spec=bulk().replace(window), keep=False)
     a, *receivers = world.join("a", *(f"r{n}" for n in range(20)))
     for n in range(5):
         a.send(Random(n).randbytes(3_000_000))
@@ -140,7 +141,7 @@ def test_acks_are_messages_times_receivers_and_nothing_else() -> None:
     assert world.frames["WHOLE"] == 5 * 20
     assert (world.frames["ACK"], world.frames["UNACKED"]) == (0, 0)
     # Flow control asks a few, and not all.
-    assert 0 < world.frames["CREDIT"] <= 4 * 5 * 3_000_000 / (Pace().max_bytes / 4)
+    assert 0 < world.frames["CREDIT"] <= Pace().asked * 5 * 3_000_000 / (Pace().max_bytes / ASKS)
     assert world.check() == []
 
 

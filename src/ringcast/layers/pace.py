@@ -230,13 +230,18 @@ class PaceLayer(Layer):
         if isinstance(frame, Credit):
             self._on_answer(frame.high, source)
         elif isinstance(frame, CreditRequest):
-            self._owed[source] = frame.high
-            if source not in self._came:
-                self._answer(source)  # A stranger is not kept waiting.
-            else:
-                self._consider(source)
-                if source in self._owed:
-                    self._numbering.expect(source, frame.high)
+            self._on_request(frame.high, source)
+
+    def _on_request(self, high: int, source: Address) -> None:
+        is_repeated = self._owed.get(source) == high
+        self._owed[source] = high
+        if source not in self._came:
+            self._answer(source)  # A stranger is not kept waiting.
+            return
+        self._consider(source)
+        if is_repeated and source in self._owed:
+            # The first time it may have overtaken the messages; by now the last of them is lost.
+            self._numbering.expect(source, high)
 
     def up(self, batch: Batch) -> None:
         if batch.dest is None and batch.sender in self._came:

@@ -233,3 +233,32 @@ def test_a_stranger_is_answered_at_once_and_messages_to_one_member_are_not_count
 def test_settings_that_make_no_sense_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         Pace(**{name: 0})
+
+
+def test_a_request_that_overtakes_the_messages_is_no_sign_of_a_loss() -> None:
+    net, (a, b, _) = group()
+    net.policy = lambda flight: (0.001 if isinstance(flight.frame, CreditRequest) else 0.003,)
+    a.send(MESSAGES)
+    net.settle()
+    assert b.payloads(A) == MESSAGES
+    assert net.sent["NAK"] == 0
+
+
+def test_the_last_message_that_was_lost_is_asked_for_when_the_request_is_repeated() -> None:
+    net, (a, b, c) = group()
+    last = LIMIT // 100
+    first = [True]
+
+    def policy(flight: Flight) -> Sequence[float]:
+        frame = flight.frame
+        if isinstance(frame, Data) and flight.target == C and frame.first == last and first:
+            first.clear()
+            return ()
+        return clean(flight)
+
+    net.policy = policy
+    a.send(MESSAGES)
+    net.run(0.08)  # Sooner than any tick would announce it.
+    assert b.payloads(A) == c.payloads(A) == MESSAGES
+    assert (net.sent["LAST"], net.sent["NAK"]) == (0, 1)
+    assert a.env.counters["passed_over"] == 0
