@@ -3,7 +3,7 @@
 For whole large messages to be under way, and one ack a message to be enough, the window has to be
 larger than a message. But no socket buffer holds that much at once. So the sender asks now and then
 whether all that it sent so far has come, and has no more than `max_bytes` under way that is not
-answered for. It asks at every quarter of that, so that it need not stop while answers are on their
+answered for. It asks at every third of that, so that it need not stop while answers are on their
 way.
 
 It asks few and not all: of fifty receivers, each answering for every two megabytes, the sender
@@ -31,7 +31,7 @@ from ringcast.core.ports import Ports
 from ringcast.core.timers import NEVER
 from ringcast.errors import ConfigError
 
-ASKS = 4
+ASKS = 3
 """How often the sender asks while `max_bytes` are sent."""
 BENCH = 20
 """For so many times `patience` a member that was passed over is not asked, unless it is heard."""
@@ -43,7 +43,7 @@ class Pace(Spec):
 
     role: ClassVar[str] = "flow"
 
-    max_bytes: int = 4_000_000
+    max_bytes: int = 6_000_000
     """Bytes that may be under way to receivers that have not said that they came; what a receiver's
     socket buffer holds. More hides longer round trips, and is lost where buffers are small."""
     asked: int = 4

@@ -16,7 +16,7 @@ from ringcast.layers.unicast import Unicast
 from tests.unit.harness import LATENCY, Flight, Net, Policy, bad_network, clean, lose
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
 
-LIMIT = 1_000
+LIMIT = 1_200
 PATIENCE = Pace().patience
 MESSAGES: list[Payload] = [bytes([n]) * 100 for n in range(100)]
 
@@ -73,7 +73,7 @@ def test_few_are_asked_and_all_of_them_in_turn() -> None:
     net.policy = policy
     a.send(MESSAGES)
     net.settle()
-    assert sum(asked.values()) == net.sent["CREDIT"] == 3 * (len(MESSAGES) // 3)
+    assert sum(asked.values()) == net.sent["CREDIT"] == 3 * (len(MESSAGES) // 4)
     assert set(asked) == {other.address for other in others}
     assert all(other.payloads(A) == MESSAGES for other in others)
 
