@@ -17,6 +17,7 @@ from ringcast.runtime.answering_sync import SyncAnswering
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
+    TAKE_MAX,
     Sendable,
     checked_payload,
     checked_payloads,
@@ -197,8 +198,11 @@ class Group(SyncAnswering):
                 return self._refill(who)
             if time.monotonic() >= until:
                 raise Timeout(f"nothing came within {timeout:g} seconds")
-            self._driver.attend(until)
+            self._driver.listen(until)
         return True
+
+    def _take(self, who: object) -> list[Event]:
+        return self._driver.take(TAKE_MAX, who)
 
 
 def rows(group: Group, feed: Feed | None = None) -> Iterator[Row]:

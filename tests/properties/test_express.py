@@ -27,7 +27,7 @@ def a_run(count: int, size: int, first: int = 1, sent_at: int = 5) -> Data:
 
 
 def datagrams(run: Data, step: int) -> list[bytes]:
-    return [b"".join(buffers) for buffers in encode_run(GROUP, SOURCE, run, step)]
+    return [b"".join(sent.buffers) for sent in encode_run(GROUP, SOURCE, run, step)]
 
 
 def read(all_of_them: list[bytes], reader: RunReader) -> list[Data]:

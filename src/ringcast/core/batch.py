@@ -90,6 +90,17 @@ class Batch:
         return f"Batch({self.sender}{to}: {self.first}-{self.last}, {self.nbytes} bytes)"
 
 
+def common_size(payloads: Sequence[Payload]) -> int:
+    """The size of every message, if all have the same; 0 if not, or if there is nothing in them."""
+    if not payloads:
+        return 0
+    size = len(payloads[0])
+    for payload in payloads:
+        if len(payload) != size:
+            return 0
+    return size
+
+
 FRAGMENT = 1
 """Flag: each payload is a fragment of a larger message, with a fragment's header before it."""
 CALL = 4

@@ -10,7 +10,7 @@ left to `codec`, which also says what is wrong with it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from ringcast.core.address import Address
@@ -28,7 +28,8 @@ from ringcast.core.codec import (
     VERSION,
 )
 from ringcast.core.frames import Data
-from ringcast.core.slices import cut_uniform
+from ringcast.core.outbox import Datagram
+from ringcast.core.slices import CUT_MAX, VIEW_PAYLOAD_SIZE, cut_uniform, cutter
 from ringcast.core.view import ViewId
 
 EXPRESS_SIZE = HEADER_SIZE + DATA_SIZE
@@ -36,61 +37,80 @@ EXPRESS_SIZE = HEADER_SIZE + DATA_SIZE
 
 _WHOLE = struct.Struct("!2sBBQQQIIBIQQQQQIIQQI")
 """The header, its checksum and the frame."""
-_FRAME = struct.Struct("!BIQQQQQIIQQI")
+_COMMON = struct.Struct("!BIQQQQQII")
 _PLACE = struct.Struct("!QQI")
-"""The end of the frame, in which the datagrams of a batch differ: first, low and count."""
+"""The end of the frame, in which the datagrams of a batch differ: first, low and count. What comes
+before it is common to them, and is packed and summed up once."""
 _PLACE_AT = EXPRESS_SIZE - _PLACE.size
 
 
-def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[list[Payload]]:
-    """The buffers of datagrams with so many messages of a run each; all have one size."""
+def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Datagram]:
+    """Datagrams with so many messages of a run each; all have one size."""
     head = HEADER.pack(MAGIC, VERSION, 0, group, source, EVERYBODY, DATA_SIZE)
-    head_checksum = crc32(head)
-    fixed = (Data.code, DATA.size, *run.view, run.start, run.origin, run.sent_at, run.flags)
-    payloads, first, size, low = run.payloads, run.first, run.size, run.low
+    payloads, size, low = run.payloads, run.size, run.low
+    common = _COMMON.pack(
+        Data.code, DATA.size, *run.view, run.start, run.origin, run.sent_at, run.flags, size
+    )
+    common_checksum = crc32(common, crc32(head))
     for begin in range(0, len(payloads), step):
         some = payloads[begin : begin + step]
-        frame = _FRAME.pack(*fixed, size, first + begin, low, len(some))
-        checksum = CHECKSUM.pack(crc32(frame, head_checksum))
-        yield [b"".join((head, checksum, frame)), *some]
+        place = _PLACE.pack(run.first + begin, low, len(some))
+        checksum = CHECKSUM.pack(crc32(place, common_checksum))
+        buffers = [b"".join((head, checksum, common, place)), *some]
+        yield Datagram(None, buffers, EXPRESS_SIZE + len(some) * size)
 
 
 class RunReader:
     """Reads such datagrams one after the other, and joins those that continue each other."""
 
-    __slots__ = ("_common", "_group", "_head", "_head_checksum", "run")
+    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "_next", "run")
 
     def __init__(self, group: int) -> None:
         self.run: Data | None = None
         """The run that was begun last; whoever takes it sets this to None."""
         self._group = group
         self._head = self._common = b""
-        self._head_checksum = 0
+        self._common_checksum = 0
+        self._count = 0
+        """How many messages the datagrams of the batch have, but for the last."""
+        self._cut: Callable[[bytes | memoryview, int], tuple[Payload, ...]] | None = None
+        """Cuts so many messages out of a datagram, where a struct can do that."""
+        self._next = b""
+        """How a datagram begins that goes on with the run, and has as many messages."""
 
     def goes_on(self, datagram: bytes | memoryview) -> bool:
         """Whether a datagram goes on where the open run ends, in its batch: then it is joined."""
         run = self.run
-        if (
-            run is None
-            or datagram[: HEADER.size] != self._head
-            or datagram[HEADER_SIZE:_PLACE_AT] != self._common
-            or len(datagram) < EXPRESS_SIZE
-        ):
+        if run is None:
             return False
-        first, low, count = _PLACE.unpack_from(datagram, _PLACE_AT)
-        (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
-        if (
-            first != run.first + len(run.payloads)
-            or not 0 < count <= SEQNO_MAX - first
-            or len(datagram) != EXPRESS_SIZE + count * run.size
-            or crc32(datagram[HEADER_SIZE:EXPRESS_SIZE], self._head_checksum) != checksum
-        ):
+        count, size, payloads = self._count, run.size, run.payloads
+        if bytes(datagram[:EXPRESS_SIZE]) != self._next:
+            if len(datagram) <= EXPRESS_SIZE:
+                return False
+            # The last one of a batch has fewer messages.
+            count = _PLACE.unpack_from(datagram, _PLACE_AT)[2]
+            if datagram[:EXPRESS_SIZE] != self._expected(run, count):
+                return False
+        nbytes = count * size
+        if len(datagram) != EXPRESS_SIZE + nbytes or not count:
             return False
-        assert isinstance(run.payloads, list)
-        run.payloads += cut_uniform(datagram, count, run.size, EXPRESS_SIZE)
-        run.nbytes += count * run.size
-        run.low = low
+        assert isinstance(payloads, list)
+        if count == self._count and self._cut is not None:
+            payloads += self._cut(datagram, EXPRESS_SIZE)
+        else:
+            payloads += cut_uniform(datagram, count, size, EXPRESS_SIZE)
+        run.nbytes += nbytes
+        self._next = self._expected(run, self._count)
         return True
+
+    def _expected(self, run: Data, count: int) -> bytes:
+        """How a datagram begins that goes on with a run; with nothing, when no seqno is left."""
+        first = run.first + len(run.payloads)
+        if first > SEQNO_MAX - count:
+            return b""
+        place = _PLACE.pack(first, run.low, count)
+        checksum = CHECKSUM.pack(crc32(place, self._common_checksum))
+        return b"".join((self._head, checksum, self._common, place))
 
     def begin(self, datagram: bytes | memoryview, at: ViewId) -> bool:
         """Whether a datagram is of this kind: then it is the open run from now on.
@@ -118,15 +138,19 @@ class RunReader:
             or len(datagram) != EXPRESS_SIZE + count * size
         ):
             return False
-        self._head = bytes(datagram[: HEADER.size])
-        self._head_checksum = crc32(self._head)
-        if crc32(datagram[HEADER_SIZE:EXPRESS_SIZE], self._head_checksum) != checksum:
+        head, common = bytes(datagram[: HEADER.size]), bytes(datagram[HEADER_SIZE:_PLACE_AT])
+        common_checksum = crc32(common, crc32(head))
+        if crc32(datagram[_PLACE_AT:EXPRESS_SIZE], common_checksum) != checksum:
             return False
-        self._common = bytes(datagram[HEADER_SIZE:_PLACE_AT])
         if number != at.number or coordinator != at.coordinator:
             at = ViewId(number, Address(coordinator))
         payloads = cut_uniform(datagram, count, size, EXPRESS_SIZE)
         origin = Address(origin)
         nbytes = count * size
-        self.run = Data(at, start, origin, first, low, sent_at, run_flags, payloads, nbytes, size)
+        run = Data(at, start, origin, first, low, sent_at, run_flags, payloads, nbytes, size)
+        self._head, self._common, self._common_checksum = head, common, common_checksum
+        is_simple = size < VIEW_PAYLOAD_SIZE and count <= CUT_MAX
+        self._cut = cutter(count, size).unpack_from if is_simple else None
+        self._count, self._next = count, self._expected(run, count)
+        self.run = run
         return True

@@ -14,6 +14,11 @@ Target = Address | str | None
 group."""
 
 
+GATHER_SIZE = 2_048
+"""Buffers below this size on average are joined, and larger ones sent by scatter/gather: copying
+them once more costs less than an entry each for the kernel."""
+
+
 class Datagram(NamedTuple):
     """What a transport sends: buffers for scatter/gather, `nbytes` in all."""
 

@@ -24,11 +24,11 @@ def cut_uniform(datagram: bytes | memoryview, count: int, size: int, at: int) ->
     if size == 0:
         return [b""] * count
     if count <= CUT_MAX:
-        return list(_cutter(count, size).unpack_from(datagram, at))
+        return list(cutter(count, size).unpack_from(datagram, at))
     payloads: list[Payload] = []
     while count:
         step = min(count, CUT_MAX)
-        payloads += _cutter(step, size).unpack_from(datagram, at)
+        payloads += cutter(step, size).unpack_from(datagram, at)
         count -= step
         at += step * size
     return payloads
@@ -54,5 +54,6 @@ def _own(datagram: bytes | memoryview, begin: int, end: int) -> memoryview:
 
 
 @lru_cache(64)
-def _cutter(count: int, size: int) -> struct.Struct:
+def cutter(count: int, size: int) -> struct.Struct:
+    """What cuts so many messages of one size, at most `CUT_MAX` of them."""
     return struct.Struct(f"{size}s" * count)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence, Sized
 from itertools import accumulate
 
 from ringcast.core.address import Address, Peer
-from ringcast.core.batch import CALL, Batch, Payload
+from ringcast.core.batch import CALL, Batch, Payload, common_size
 from ringcast.core.blocktimes import BlockTimes
 from ringcast.core.codec import decode, group_id
 from ringcast.core.env import Dice, Env
@@ -134,14 +134,13 @@ class Stack:
         The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
         """
         self.env.now = max(now, self.env.now)
-        sizes = set(map(len, payloads))
-        self._check_sendable(max(sizes, default=0), to)
+        size = common_size(payloads)
+        self._check_sendable(size or max(map(len, payloads), default=0), to)
         room, space = self._top.room(to)
         count = min(len(payloads), room)
         if count <= 0:
             return 0
-        size = 0
-        if len(sizes) == 1 and (size := sizes.pop()):
+        if size:
             count = min(count, max(1, space // size))
             nbytes = count * size
         else:

@@ -14,7 +14,7 @@ from ringcast.core.address import Address
 from ringcast.core.codec import DATA_SIZE, EVERYBODY, HEADER_SIZE, encode
 from ringcast.core.cut import SIZE_FIELD, cut, fits
 from ringcast.core.env import Env
-from ringcast.core.express import EXPRESS_SIZE, encode_run
+from ringcast.core.express import encode_run
 from ringcast.core.frames import RUNS, Data, Frame
 from ringcast.core.outbox import Datagram, Outbox, Target
 from ringcast.core.part import Part, Spec
@@ -101,12 +101,8 @@ class WirePart(Part):
         return run.size > 0 and 2 * run.nbytes > self._budget and not self._full_checksum
 
     def _datagrams(self, run: Data) -> list[Datagram]:
-        size = run.size
-        step = max(1, self._budget // size)
-        return [
-            Datagram(None, buffers, EXPRESS_SIZE + (len(buffers) - 1) * size)
-            for buffers in encode_run(self.group, self.env.me, run, step)
-        ]
+        step = max(1, self._budget // run.size)
+        return list(encode_run(self.group, self.env.me, run, step))
 
     def _pieces(self, frame: Frame) -> Iterable[Frame]:
         """A frame as frames that fit a datagram each."""

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+
 from ringcast.core.address import Address
 from ringcast.core.stack import Stack
 from ringcast.errors import Timeout
-from ringcast.runtime.outgoing import Run
+from ringcast.runtime.incoming import Incoming
+from ringcast.runtime.outgoing import Outgoing, Run
 
 OWN_FAULT = (
     "this member's own application does not take messages: iterate the group, or join with"
     " receive=False"
 )
+
+WARN_AFTER = 1.0
+"""Seconds that a sender waits for its own application before that is said aloud."""
+
+log = logging.getLogger("ringcast")
+
+
+class Complaint:
+    """Says aloud, once, that a sender waits for its own application."""
+
+    def __init__(self, stack: Stack, incoming: Incoming, outgoing: Outgoing) -> None:
+        self._stack, self._incoming, self._outgoing = stack, incoming, outgoing
+        self._is_said = False
+
+    def consider(self, now: float) -> None:
+        """Somebody waits to send, and nothing moves."""
+        if self._is_said or now - self._incoming.visited < WARN_AFTER:
+            return
+        waited = now - self._outgoing.runs[0].since
+        own = self._incoming.ready and self._stack.env.me in self._stack.waits_for
+        if waited >= WARN_AFTER and own:
+            self._is_said = True
+            log.warning("a send in the group %s waits: %s", self._stack.group, OWN_FAULT)
 
 
 def names(stack: Stack, members: list[Address]) -> list[str]:

@@ -15,6 +15,7 @@ import contextlib
 import threading
 import time
 
+from ringcast.core.events import Event
 from ringcast.errors import Closed
 from ringcast.runtime.member import Member
 from ringcast.runtime.outgoing import PAUSE
@@ -33,8 +34,8 @@ class Driver:
 
     def __init__(self, member: Member) -> None:
         self.member = member
-        fd = member.transport.fileno()
-        self._seat, self._guest_seat = Seat(fd), Seat(fd)
+        fds = member.transport.filenos()
+        self._seat, self._guest_seat = Seat(fds), Seat(fds)
         self._guest = threading.Lock()
         """Held by the thread that attends."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,6 +104,46 @@ class Driver:
             self._enders.append(waiter)
             return waiter
 
+    # A thread that takes --------------------------------------------------------------------------
+
+    def take(self, limit: int, who: object) -> list[Event]:
+        """The next events, for a thread that comes again soon: so it attends to the member."""
+        self._steps += 1
+        self._attended_until = time.monotonic() + GRACE
+        return self.member.take(limit, who, pull=True)
+
+    def listen(self, until: float) -> None:
+        """Wait until there may be something to take, the member is closed or the time has come."""
+        waiter = self.member.watch(ThreadWaiter)
+        if waiter is None:
+            return
+        assert isinstance(waiter, ThreadWaiter)
+        if self._guest.acquire(blocking=False):
+            try:
+                self._sit(waiter, until)
+            finally:
+                self._guest.release()
+        else:
+            waiter.wait(_left(until))
+        if not waiter.told:
+            self.member.unwatch(waiter)
+
+    def _sit(self, waiter: ThreadWaiter, until: float) -> None:
+        waiter.seat = self._guest_seat
+        self._attended_until = FOREVER
+        try:
+            if not waiter.told:
+                self._guest_seat.wait(until - time.monotonic())
+        except OSError as error:
+            self._on_seat_error(error)
+        finally:
+            self._attended_until = time.monotonic() + GRACE
+
+    def _on_seat_error(self, error: OSError) -> None:
+        if self.member.closed is None:
+            self.member.fail(error)
+        # Else it was closed under our feet, and whoever waited is told.
+
     # A thread that attends ------------------------------------------------------------------------
 
     def attend(self, until: float) -> None:
@@ -118,8 +159,7 @@ class Driver:
         """Attend to the member until told, or until the time has come; or let another attend."""
         assert isinstance(waiter, ThreadWaiter)
         if not self._guest.acquire(blocking=False):
-            left = until - time.monotonic()
-            waiter.wait(None if left == FOREVER else left)
+            waiter.wait(_left(until))
             return
         try:
             self._attend(waiter, until)
@@ -134,9 +174,7 @@ class Driver:
                 if seat.wait(left):
                     self._step_for_driver()
         except OSError as error:
-            if self.member.closed is None:
-                self.member.fail(error)
-            # Else it was closed under our feet, and whoever waited is told.
+            self._on_seat_error(error)
         finally:
             self._attended_until = time.monotonic() + GRACE
 
@@ -159,17 +197,19 @@ class Driver:
             return
         loop = asyncio.get_running_loop()
         try:
-            fd = self.member.transport.fileno()
-            loop.add_reader(fd, self._on_readable)
+            fds = self.member.transport.filenos()
+            for fd in fds:
+                loop.add_reader(fd, self._on_readable)
         except (OSError, ValueError) as error:  # The descriptor is gone.
             self.member.fail(error)
             return
-        self._loop, self._fd = loop, fd
+        self._loop, self._fds = loop, fds
 
     def detach(self) -> None:
         """The running event loop attends no longer."""
         if self._loop is not None and self._loop is asyncio.get_running_loop():
-            self._loop.remove_reader(self._fd)
+            for fd in self._fds:
+                self._loop.remove_reader(fd)
             self._loop = None
             self._attended_until = -FOREVER
 
@@ -191,3 +231,7 @@ class Driver:
         with contextlib.suppress(RuntimeError):  # It was closed meanwhile.
             loop.call_soon_threadsafe(stop)
             done.wait(DETACH_WAIT)
+
+
+def _left(until: float) -> float | None:
+    return None if until == FOREVER else until - time.monotonic()

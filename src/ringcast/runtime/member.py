@@ -13,7 +13,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ringcast.core.address import Address, Peer
@@ -22,7 +22,7 @@ from ringcast.core.codec import group_id
 from ringcast.core.events import Event
 from ringcast.core.view import View
 from ringcast.errors import Closed, LocalError, RingcastError, Timeout
-from ringcast.runtime.blame import OWN_FAULT, names, peers_of, timeout
+from ringcast.runtime.blame import Complaint, names, peers_of, timeout
 from ringcast.runtime.heap import large_memory
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
 from ringcast.runtime.observer import Observer
@@ -34,8 +34,6 @@ from ringcast.spec import StackSpec
 
 RECEIVE_MAX = 32
 """Datagrams of a socket that one step takes; more would keep callers from the lock for too long."""
-WARN_AFTER = 1.0
-"""Seconds that a sender waits for its own application before that is said aloud."""
 LEAVE_WAIT = 5.0
 """Seconds that a leaver waits for room for messages that it was given before."""
 
@@ -80,6 +78,7 @@ class Member:
         self.incoming = Incoming(self.stack, receive, backlog_bytes, observer)
         self.outgoing = Outgoing(self.stack, self._transmit)
         self.outgoing.cooled = self._flush
+        self._complaint = Complaint(self.stack, self.incoming, self.outgoing)
         self.service = Service(self, services or Services(), backlog_bytes)
         """Calls and states, beside the application."""
         self.alarm: Callable[[], None] = lambda: None
@@ -92,7 +91,6 @@ class Member:
         self._helm = threading.Lock()
         self._told = FOREVER
         self._seen: View | None = None
-        self._warned = False
         self._shut = False
 
     # Running --------------------------------------------------------------------------------------
@@ -113,14 +111,29 @@ class Member:
                 return FOREVER
             datagrams = self.transport.receive(RECEIVE_MAX)
             with self._lock:
-                stack, now = self.stack, time.monotonic()
-                stack.receive(datagrams, now)
-                if stack.deadline <= now:
-                    stack.wake(now)
+                now = time.monotonic()
+                self._take_in(datagrams, now)
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
                 self._told = due = self._settle(now)
                 return due
+
+    def _pull(self, now: float) -> bool:
+        """A step of somebody who has the lock; False when another steps already."""
+        if not self._helm.acquire(blocking=False):
+            return False
+        try:
+            if self._shut:
+                return False
+            self._take_in(self.transport.receive(RECEIVE_MAX), now)
+            return True
+        finally:
+            self._helm.release()
+
+    def _take_in(self, datagrams: Iterable[bytes | memoryview], now: float) -> None:
+        self.stack.receive(datagrams, now)
+        if self.stack.deadline <= now:
+            self.stack.wake(now)
 
     @property
     def is_stepping(self) -> bool:
@@ -176,7 +189,7 @@ class Member:
         waiters = [run.waiter.who for run in self.outgoing.runs if run.waiter is not None]
         if self.incoming.relieve(now, waiters):
             return True
-        self._warn(now)
+        self._complaint.consider(now)
         return False
 
     def _transmit(self) -> None:
@@ -193,20 +206,16 @@ class Member:
 
     def fail(self, error: BaseException) -> None:
         """Something is wrong with the member itself: close, with the reason, and tell everybody."""
-        log.error("the member %s of the group %s fails", self.peer.name, self.group, exc_info=error)
         with self._lock:
-            self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        self.stack.finish(f"the member failed: {type(error).__name__}: {error}")
-        self.outgoing.fail(self.stack.closed or "")
-        self.incoming.tell()
-        self.alarm()
+            self._broken(error)
 
     def _broken(self, error: BaseException) -> BaseException:
         """What a caller gets whose call found the member broken, or was interrupted half way."""
         log.error("the member %s of the group %s fails", self.peer.name, self.group, exc_info=error)
-        self._fail(error)
+        self.stack.finish(f"the member failed: {type(error).__name__}: {error}")
+        self.outgoing.fail(self.stack.closed or "")
+        self.incoming.tell()
+        self.alarm()
         is_bug = isinstance(error, Exception)
         return Closed(f"the group is closed: {self.stack.closed}") if is_bug else error
 
@@ -279,12 +288,17 @@ class Member:
         with self._lock:
             self.outgoing.remove(run)
 
-    def take(self, limit: int, who: object) -> list[Event]:
-        """The next events; what was taken before counts as delivered now. Raises Closed."""
+    def take(self, limit: int, who: object, pull: bool = False) -> list[Event]:
+        """The next events; what was taken before counts as delivered now. Raises Closed.
+
+        pull: if there are none, whoever asks takes what has come from the network itself.
+        """
         with self._lock:
             now = time.monotonic()
             try:
                 changed = self.incoming.release(now)
+                if pull and not self.incoming.ready:
+                    changed = self._pull(now) or changed
                 events = self.incoming.take(limit, now, who)
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
@@ -381,15 +395,3 @@ class Member:
         """What a caller gets whose run found no room in time."""
         with self._lock:
             return timeout(self.stack, run, self.incoming.ready, what)
-
-    def _warn(self, now: float) -> None:
-        if self._warned or now - self.incoming.visited < WARN_AFTER:
-            return
-        waited = now - self.outgoing.runs[0].since
-        if (
-            waited >= WARN_AFTER
-            and self.incoming.ready
-            and self.peer.address in self.stack.waits_for
-        ):
-            self._warned = True
-            log.warning("a send in the group %s waits: %s", self.group, OWN_FAULT)

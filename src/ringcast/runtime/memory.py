@@ -49,9 +49,9 @@ class MemoryTransport:
             if bell >= 0:
                 os.close(bell)
 
-    def fileno(self) -> int:
+    def filenos(self) -> tuple[int, ...]:
         """The descriptor that says when something has come."""
-        return self._bell
+        return (self._bell,)
 
     def stats(self) -> dict[str, int]:
         """What was sent, received and dropped, and why."""

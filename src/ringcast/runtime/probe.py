@@ -115,7 +115,8 @@ def ask_around(
             ask()
             next_ask = now + ASK_INTERVAL
         due = min(until, next_ask, *(probe.transport.deadline for probe in probes))
-        select.select([p.transport.fileno() for p in probes], (), (), max(due - now, 0.0))
+        waited_for = [fd for probe in probes for fd in probe.transport.filenos()]
+        select.select(waited_for, (), (), max(due - now, 0.0))
         for probe in probes:
             probe.listen()
 

@@ -6,32 +6,33 @@ import contextlib
 import math
 import os
 import select
+from collections.abc import Sequence
 
 
 class Seat:
     """Where one thread at a time waits. `ring` is safe from any thread until `close`."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, fds: Sequence[int]) -> None:
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._both = [fd, self._bell]
+        self._all = [*fds, self._bell]
         self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
-        self._poll.register(self._bell, select.POLLIN)
-        self._precise = max(self._both) < 1024
+        for fd in self._all:
+            self._poll.register(fd, select.POLLIN)
+        self._precise = max(self._all) < 1024
         """Whether select() can be used, which waits for microseconds and not for milliseconds."""
 
     def wait(self, timeout: float) -> bool:
         """Until something has come, the bell rings or the time is over; whether something came."""
         if self._precise:
             limit = None if timeout == math.inf else max(timeout, 0.0)
-            ready, _, _ = select.select(self._both, (), (), limit)
+            ready, _, _ = select.select(self._all, (), (), limit)
         else:
             limit = None if timeout == math.inf else math.ceil(max(timeout, 0.0) * 1000)
             ready = [fd for fd, _ in self._poll.poll(limit)]
-        if self._bell in ready:
-            self._quiet()
-        return self._fd in ready
+        if self._bell not in ready:
+            return bool(ready)
+        self._quiet()
+        return len(ready) > 1
 
     def rest(self, timeout: float) -> None:
         """Until the bell rings or the time is over, whatever comes."""

@@ -112,10 +112,10 @@ class TcpTransport:
             self._epoll.close()
             self._epoll = None
 
-    def fileno(self) -> int:
+    def filenos(self) -> tuple[int, ...]:
         """The descriptor that says when something has come."""
         assert self._epoll is not None
-        return self._epoll.fileno()
+        return (self._epoll.fileno(),)
 
     # Sending --------------------------------------------------------------------------------------
 

@@ -44,8 +44,8 @@ class Transport(Protocol):
         """Let go of everything; may be called twice."""
         ...
 
-    def fileno(self) -> int:
-        """A descriptor that is readable while there is something for `receive`."""
+    def filenos(self) -> tuple[int, ...]:
+        """Descriptors of which one is readable while there is something for `receive`."""
         ...
 
     def stats(self) -> dict[str, int]:

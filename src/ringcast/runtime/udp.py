@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import source_of
-from ringcast.core.outbox import Datagram
+from ringcast.core.outbox import GATHER_SIZE, Datagram
 from ringcast.errors import ConfigError
 from ringcast.runtime.endpoints import (
     Resolver,
@@ -33,8 +33,6 @@ from ringcast.transports import Udp
 DATAGRAM_MAX = 65_536
 PEERS_MAX = 4_096
 """Members and sources that are remembered; beyond it the oldest are forgotten."""
-GATHER_SIZE = 500
-"""Buffers larger than this on average are sent by scatter/gather; smaller ones are joined first."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
 SEND_WAIT_MICROSECONDS = 20_000
@@ -55,7 +53,7 @@ class UdpTransport:
         self.spec = spec
         self.counters: Counter[str] = Counter()
         self.endpoint = ""
-        self._epoll: select.epoll | None = None
+        self._ready = select.poll()
         self._sockets: list[socket.socket] = []
         self._peers: dict[Address, tuple[SocketAddress, ...]] = {}
         self._unresolved: dict[Address, Peer] = {}
@@ -86,10 +84,9 @@ class UdpTransport:
         port = int(self._unicast.getsockname()[1])
         self.endpoint = join_endpoint(spec.advertise or advertised_host(host, reach), port)
         self._size_buffers()
-        self._epoll = select.epoll()
         self._by_fd = {sock.fileno(): sock for sock in self._sockets}
         for fd in self._by_fd:
-            self._epoll.register(fd, select.EPOLLIN)
+            self._ready.register(fd, select.POLLIN)
 
     def _bind(self, address: tuple[str, int], shared: bool, host: str) -> socket.socket:
         sock = socket.socket(self._family, socket.SOCK_DGRAM)
@@ -157,14 +154,10 @@ class UdpTransport:
         for sock in self._sockets:
             sock.close()
         self._sockets.clear()
-        if self._epoll is not None:
-            self._epoll.close()
-            self._epoll = None
 
-    def fileno(self) -> int:
-        """The descriptor that says when something has come."""
-        assert self._epoll is not None
-        return self._epoll.fileno()
+    def filenos(self) -> tuple[int, ...]:
+        """The sockets: who waits for them directly is woken by the kernel in one step."""
+        return tuple(sock.fileno() for sock in self._sockets)
 
     def stats(self) -> dict[str, int]:
         """What was sent, received and dropped, and why."""
@@ -189,8 +182,9 @@ class UdpTransport:
         for datagram in datagrams:
             addresses = self._addresses(datagram.target, members)
             buffers = datagram.buffers
-            gather = len(buffers) <= GATHER_MAX and datagram.nbytes >= GATHER_SIZE * len(buffers)
-            data = b"" if gather else b"".join(buffers)
+            count = len(buffers)
+            gather = count > 1 and datagram.nbytes >= GATHER_SIZE * count and count <= GATHER_MAX
+            data = b"" if gather else buffers[0] if count == 1 else b"".join(buffers)
             for address in addresses:
                 try:
                     if gather:
@@ -243,8 +237,7 @@ class UdpTransport:
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
-        assert self._epoll is not None
-        for fd, _ in self._epoll.poll(0):
+        for fd, _ in self._ready.poll(0):
             yield from self._read(self._by_fd[fd], limit)
 
     def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from ringcast.runtime.memory import QUEUE_MAX, MemoryTransport
 
 
 def is_ready(transport: MemoryTransport) -> bool:
-    return bool(select.select([transport.fileno()], (), (), 0)[0])
+    return bool(select.select(transport.filenos(), (), (), 0)[0])
 
 
 def test_everybody_hears_and_one_is_reached() -> None:

@@ -15,7 +15,7 @@ def wire() -> Iterator[tuple[Seat, socket.socket]]:
     """A seat, and what it hears."""
     mine, other = socket.socketpair()
     with mine, other:
-        seat = Seat(mine.fileno())
+        seat = Seat([mine.fileno()])
         yield seat, other
         seat.close()
 
@@ -51,7 +51,7 @@ def test_descriptors_beyond_what_select_can_take() -> None:
     mine, other = socket.socketpair()
     high = os.dup2(mine.fileno(), 1_500) if can_open(1_500) else mine.fileno()
     with mine, other:
-        seat = Seat(high)
+        seat = Seat([high])
         try:
             assert not seat.wait(0.001)
             other.send(b"x")

@@ -30,7 +30,7 @@ def received(transport: UdpTransport, count: int) -> list[bytes]:
     until = time.monotonic() + 10.0
     while len(got) < count:
         left = until - time.monotonic()
-        assert select.select([transport.fileno()], (), (), max(left, 0.0))[0], "nothing came"
+        assert select.select(transport.filenos(), (), (), max(left, 0.0))[0], "nothing came"
         got += transport.receive(32)
     return got
 
