@@ -20,8 +20,9 @@ RemoteError, which the stack counts and drops.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import get_type_hints
 from zlib import crc32
 
@@ -40,9 +41,12 @@ FLAG_FULL_CHECKSUM = 1
 MAGIC = b"RC"
 HEADER = struct.Struct("!2sBBQQQI")
 CHECKSUM = struct.Struct("!I")
+_HEAD = struct.Struct(HEADER.format + "I")
 FRAME = struct.Struct("!BI")
 DATA = struct.Struct("!QQQQQIIQQI")
+_FRAMED_DATA = struct.Struct("!BIQQQQQIIQQI")
 _UNICAST_DATA = struct.Struct("!QQIIQQI")
+_FRAMED_UNICAST_DATA = struct.Struct("!BIQQIIQQI")
 VARIED = 0xFFFFFFFF
 """In the place of the common size of a run's messages: each has a size of its own, and they
 follow."""
@@ -81,7 +85,7 @@ def encode(
             payloads.extend(frame.payloads)
         else:
             heads.append(_encode_control(frame))
-    control = b"".join(heads)
+    control = heads[0] if len(heads) == 1 else b"".join(heads)
     flags = FLAG_FULL_CHECKSUM if full_checksum else 0
     head = HEADER.pack(MAGIC, VERSION, flags, group, source, target, len(control))
     checksum = crc32(control, crc32(head))
@@ -100,22 +104,23 @@ def decode(
     """
     if len(datagram) < HEADER_SIZE:
         raise Malformed("shorter than a header")
-    magic, version, flags, its_group, source, target, control_size = HEADER.unpack_from(datagram)
+    magic, version, flags, its_group, source, target, control_size, checksum = _HEAD.unpack_from(
+        datagram
+    )
     if magic != MAGIC:
         raise Malformed("not a Ringcast datagram")
     if version != VERSION:
         raise WrongVersion(f"version {version}, this is {VERSION}")
     if its_group != group:
         raise WrongGroup("another group")
-    if me is not None and target not in (EVERYBODY, me):
+    if target and me is not None and target != me:
         raise NotForMe("for another member, perhaps the former life of this one")
     end = HEADER_SIZE + control_size
     if end > len(datagram):
         raise Malformed("the control section is cut off")
     view = memoryview(datagram)
-    (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
-    covered = view if flags & FLAG_FULL_CHECKSUM else view[:end]
-    if crc32(covered[HEADER_SIZE:], crc32(view[: HEADER.size])) != checksum:
+    covered = len(datagram) if flags & FLAG_FULL_CHECKSUM else end
+    if crc32(view[HEADER_SIZE:covered], crc32(view[: HEADER.size])) != checksum:
         raise Malformed("the checksum does not match")
     content, used = _decode_frames(datagram, view, end)
     if used != len(datagram):
@@ -141,23 +146,20 @@ def _encode_run(frame: Data | UnicastData) -> bytes:
         size = lengths[0] if len(set(lengths)) == 1 else VARIED
         if size == VARIED:
             sizes = struct.pack(f"!{count}I", *lengths)
+    place = (frame.sent_at, frame.flags, size, frame.first, frame.low, count)
     if isinstance(frame, Data):
-        head = DATA.pack(
+        head = _FRAMED_DATA.pack(
+            frame.code,
+            DATA.size + len(sizes),
             *frame.view,
             frame.start,
             frame.origin,
-            frame.sent_at,
-            frame.flags,
-            size,
-            frame.first,
-            frame.low,
-            count,
+            *place,
         )
     else:
-        head = _UNICAST_DATA.pack(
-            frame.conn, frame.sent_at, frame.flags, size, frame.first, frame.low, count
-        )
-    return b"".join((FRAME.pack(frame.code, len(head) + len(sizes)), head, sizes))
+        length = _UNICAST_DATA.size + len(sizes)
+        head = _FRAMED_UNICAST_DATA.pack(frame.code, length, frame.conn, *place)
+    return head + sizes if sizes else head
 
 
 _RUN_CODES = frozenset((Data.code, UnicastData.code))
@@ -179,7 +181,7 @@ def _decode_frames(
         if code in _RUN_CODES:
             frame, payload_at = _decode_run(datagram, view, code, at, size, payload_at)
         else:
-            frame = _decode_control(view[at : at + size], code)
+            frame = _decode_control(view, code, at, size)
         content.append(frame)
         at += size
     return content, payload_at
@@ -238,17 +240,35 @@ _LAYOUTS = {
 }
 
 
+def _numbers(frame: type[Frame]) -> tuple[struct.Struct, Callable[[Frame], tuple[int, ...]]] | None:
+    """For a frame that carries nothing but numbers: how all of it is written, and what they are."""
+    names = [name for name, field in _LAYOUTS[frame] if field is field_of(int)]
+    if len(names) < 2 or len(names) < len(_LAYOUTS[frame]):
+        return None
+    return struct.Struct(f"!BI{len(names)}Q"), attrgetter(*names)
+
+
+_NUMBERS = {frame: numbers for frame in _LAYOUTS if (numbers := _numbers(frame)) is not None}
+
+
 def _encode_control(frame: Frame) -> bytes:
+    numbers = _NUMBERS.get(type(frame))
+    if numbers is not None:
+        layout, values = numbers
+        return layout.pack(frame.code, layout.size - FRAME_SIZE, *values(frame))
     body = b"".join([field.write(getattr(frame, name)) for name, field in _LAYOUTS[type(frame)]])
     return FRAME.pack(frame.code, len(body)) + body
 
 
-def _decode_control(view: memoryview, code: int) -> Frame:
+def _decode_control(view: memoryview, code: int, at: int, size: int) -> Frame:
     frame = FRAME_TYPES.get(code)
     if frame is None:
         raise Malformed(f"no frame has the code {code}")
-    cursor = Cursor(view)
+    numbers = _NUMBERS.get(frame)
+    if numbers is not None and numbers[0].size - FRAME_SIZE == size:
+        return frame(*numbers[0].unpack_from(view, at - FRAME_SIZE)[2:])
+    cursor = Cursor(view[at : at + size])
     values = [field.read(cursor) for _, field in _LAYOUTS[frame]]
-    if cursor.at != len(view):
+    if cursor.at != size:
         raise Malformed("bytes left over in a frame")
     return frame(*values)

@@ -7,7 +7,7 @@ that. Its size is bounded by their windows.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -77,8 +77,12 @@ class Inbox(Layer):
         """Bytes that wait for the application."""
         self.may_send = False
         """Set when the layers below may have room again; whoever feeds the stack clears it."""
+        self.ignores = False
+        """Set for an application that wants no messages: they count as delivered as they come."""
         self._taken: list[_Place] = []
-        self._waiting: Counter[tuple[Address, bool]] = Counter()
+        self._last_of_group: dict[Address, int] = {}
+        self._last_of_pair: dict[Address, int] = {}
+        """Per sender that has something waiting here: the seqno of the last of it."""
 
     def up(self, batch: Batch) -> None:
         """Queue a batch for the application."""
@@ -91,10 +95,16 @@ class Inbox(Layer):
                 self.desk.letters(batch)
                 return
             batch = self.desk.calls(batch)
+        elif self.ignores and batch.sender not in self._lasts(batch.dest is None):
+            self._deliver(_place(batch))
+            return
         self.events.append(batch)
         self.nbytes += batch.nbytes
-        self._waiting[batch.sender, batch.dest is None] += 1
-        if self.early > 0 and batch.dest is not None:
+        if batch.dest is None:
+            self._last_of_group[batch.sender] = batch.last
+            return
+        self._last_of_pair[batch.sender] = batch.last
+        if self.early > 0:
             self.early -= batch.nbytes
             self._deliver(_place(batch))
 
@@ -108,11 +118,12 @@ class Inbox(Layer):
             self.env.tap.absorbed(batch)
         place = _place(batch)
         is_early = self.early > 0 and batch.dest is not None
-        if is_early or place[:2] not in self._waiting:
+        lasts = self._lasts(place.is_group)
+        if is_early or batch.sender not in lasts:
             self._deliver(place)
             return
         self.events.append(place)
-        self._waiting[place[:2]] += 1
+        lasts[batch.sender] = place.last
 
     def resume(self) -> None:
         """There may be room to send again."""
@@ -134,7 +145,7 @@ class Inbox(Layer):
         if self.env.witness is not None:
             self.env.witness(event)
         if isinstance(event, Skipped):
-            self._waiting[event.sender, not event.direct] += 1
+            self._lasts(not event.direct)[event.sender] = event.last
 
     def take(self, limit: int) -> list[Event]:
         """The next events, with up to `limit` messages in them; `consumed` says when they are done
@@ -162,9 +173,9 @@ class Inbox(Layer):
         while self._taken:
             taken, self._taken = self._taken, []
             for place in taken:
-                self._waiting[place[:2]] -= 1
-                if not self._waiting[place[:2]]:
-                    del self._waiting[place[:2]]
+                lasts = self._last_of_group if place.is_group else self._last_of_pair
+                if lasts.get(place.sender) == place.last:
+                    del lasts[place.sender]
                 self._deliver(place)
             while self.events and isinstance(kept := self.events[0], _Place):
                 self._taken.append(kept)
@@ -174,8 +185,10 @@ class Inbox(Layer):
         """The first `limit` messages; the rest goes back to the head of the queue."""
         middle = batch.first + limit
         self.events.appendleft(batch.part(middle, batch.last))
-        self._waiting[batch.sender, batch.dest is None] += 1
         return batch.part(batch.first, middle - 1)
+
+    def _lasts(self, is_group: bool) -> dict[Address, int]:
+        return self._last_of_group if is_group else self._last_of_pair
 
     def _deliver(self, place: _Place) -> None:
         if place.is_group:

@@ -184,6 +184,10 @@ class Stack:
         if self.closed is None:
             self._built.membership.leave()
 
+    def ignore_messages(self) -> None:
+        """The application wants no messages: they count as delivered as they come."""
+        self._inbox.ignores = True
+
     # What the owner reads ------------------------------------------------------------------------
 
     def drain(self) -> list[Datagram]:

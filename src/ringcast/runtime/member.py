@@ -70,6 +70,8 @@ class Member:
             self.stack.env.memory = large_memory
             if observer is not None:
                 observer.begin(self.stack)
+            elif not receive:
+                self.stack.ignore_messages()
         except BaseException:
             self.transport.close()
             raise
