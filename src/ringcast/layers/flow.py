@@ -39,6 +39,8 @@ from ringcast.errors import ConfigError
 
 FEW = 4
 """Up to so many members are asked again one by one, more of them all at once."""
+GRANTED_MAX = 1_024
+"""Members of a view to come whose requests are remembered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,8 @@ class FlowLayer(Layer):
         self._suspects: set[Address] = set()
         self._released: set[Address] = set()
         self._overruns: dict[Address, int] = {}
+        self._granted: dict[Address, CreditRequest] = {}
+        """What was asked since the last view by those who are not in it, and may be in the next."""
 
     def connect(self, ports: Ports) -> None:
         assert ports.numbering is not None
@@ -235,6 +239,8 @@ class FlowLayer(Layer):
         if isinstance(frame, CreditRequest):
             known = self.sources.get(source)
             if known is None:
+                if len(self._granted) < GRANTED_MAX:
+                    self._granted[source] = frame
                 self.env.out.send(Credit(frame.high), source)
                 return
             known.asked, known.urgent = frame, frame.urgent != 0
@@ -281,7 +287,10 @@ class FlowLayer(Layer):
             for members in (self.missing, self._suspects, self._released):
                 members.discard(member)
         for member in installation.joined:
-            self.sources[member] = Source(installation.starts[member])
+            source = self.sources[member] = Source(installation.starts[member])
+            if member in self._granted:  # What was sent in that round comes now, on top.
+                source.answer(self._granted[member])
+        self._granted.clear()
         held = self._held
         if held is not None and held.flags & FRAGMENT and set(installation.joined) - {self.env.me}:
             self._held = None  # Its message is begun anew for the newcomers.

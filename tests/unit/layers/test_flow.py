@@ -6,6 +6,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Payload
 from ringcast.core.events import Skipped
 from ringcast.core.frames import Credit, CreditRequest, Data
+from ringcast.core.part import Installation
 from ringcast.errors import ConfigError
 from ringcast.layers.flow import Flow, FlowLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
@@ -312,6 +313,19 @@ def test_a_request_of_somebody_unknown_is_granted() -> None:
     _, (a, _, _) = group()
     a.receive(CreditRequest(77, 5, 0), Address(99))
     assert a.env.out.frames == [(Address(99), Credit(77))]
+
+
+def test_what_was_granted_to_a_member_of_the_next_view_may_come_on_top() -> None:
+    _, (a, _, _) = group()
+    newcomer = Address(99)
+    a.receive(CreditRequest(77, 300, 0), newcomer)
+    flow, view = flow_of(a), a.view
+    assert view is not None
+    starts = {**dict.fromkeys(view.members, 0), newcomer: 75}
+    flow.on_view(Installation(view, view, starts, (newcomer,), ()))
+    assert flow.sources[newcomer].forced == 300
+    flow.taken(newcomer, 77)
+    assert flow.sources[newcomer].forced == 0
 
 
 def test_a_late_answer_to_an_earlier_round_counts_for_nothing() -> None:
