@@ -17,7 +17,6 @@ from ringcast.runtime.answering_sync import SyncAnswering
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
-    TAKE_MAX,
     Sendable,
     checked_payload,
     checked_payloads,
@@ -200,9 +199,6 @@ class Group(SyncAnswering):
                 raise Timeout(f"nothing came within {timeout:g} seconds")
             self._driver.listen(until)
         return True
-
-    def _take(self, who: object) -> list[Event]:
-        return self._driver.take(TAKE_MAX, who)
 
 
 def rows(group: Group, feed: Feed | None = None) -> Iterator[Row]:

@@ -17,7 +17,7 @@ from ringcast.bench.job import BenchFailure, Report
 Buffer = bytes | bytearray | memoryview
 
 POOL = 1_024
-RUN = 512
+RUN = 1_024
 """Messages that are given to the sender at once, where it takes several."""
 LARGE = 1_000_000
 """Messages from this size on are looked at in places only, and share one buffer."""

@@ -128,8 +128,12 @@ STREAMS = (
     ),
     Scenario(
         name="4-4-1k",
-        title="4 members that all send to all, 1,000 bytes, UDP multicast, batches",
-        rows=(Row(who="raw", contestant="raw-everybody", kind="raw"), ringcast()),
+        title="4 members that all send to all, 1,000 bytes, UDP multicast, batches, in one loop",
+        rows=(
+            Row(who="raw", contestant="raw-everybody", kind="raw"),
+            ringcast(api="async"),
+            ringcast("ringcast, threads"),
+        ),
         goals=(Goal(least=0.6),),
         play="everybody",
         senders=4,
@@ -140,7 +144,11 @@ STREAMS = (
     Scenario(
         name="4-4-100",
         title="the same with 100 bytes",
-        rows=(Row(who="raw", contestant="raw-everybody", kind="raw"), ringcast()),
+        rows=(
+            Row(who="raw", contestant="raw-everybody", kind="raw"),
+            ringcast(api="async"),
+            ringcast("ringcast, threads"),
+        ),
         goals=(Goal(least=0.6),),
         play="everybody",
         senders=4,

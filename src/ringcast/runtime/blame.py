@@ -45,15 +45,6 @@ def names(stack: Stack, members: list[Address]) -> list[str]:
     return [str(member) if view is None else view.name(member) for member in members]
 
 
-def peers_of(stack: Stack) -> list[dict[str, str]]:
-    """Every member of the view, and where it is."""
-    peers = () if stack.view is None else stack.view.peers
-    return [
-        {"address": str(peer.address), "name": peer.name, "endpoint": peer.endpoint}
-        for peer in peers
-    ]
-
-
 def timeout(stack: Stack, run: Run, is_ready: bool, what: str) -> Timeout:
     """What a caller gets whose run found no room in time: how much of it was sent, and why no more.
 

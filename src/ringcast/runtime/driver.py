@@ -107,7 +107,7 @@ class Driver:
     # A thread that takes --------------------------------------------------------------------------
 
     def take(self, limit: int, who: object) -> list[Event]:
-        """The next events, for a thread that comes again soon: so it attends to the member."""
+        """The next events, for a thread or task that comes again soon: so it attends."""
         self._steps += 1
         self._attended_until = time.monotonic() + GRACE
         return self.member.take(limit, who, pull=True)
@@ -172,13 +172,14 @@ class Driver:
         try:
             while not waiter.told and (left := until - time.monotonic()) > 0:
                 if seat.wait(left):
-                    self._step_for_driver()
+                    self.step()
         except OSError as error:
             self._on_seat_error(error)
         finally:
             self._attended_until = time.monotonic() + GRACE
 
-    def _step_for_driver(self) -> None:
+    def step(self) -> None:
+        """Take what has come and do what is due, in the place of the driver. Raises Closed."""
         self._steps += 1
         self._attended_until = FOREVER
         try:
@@ -214,8 +215,11 @@ class Driver:
             self._attended_until = -FOREVER
 
     def _on_readable(self) -> None:
+        if self.member.call_readers():  # Who waits for messages takes what came by itself.
+            self._attended_until = time.monotonic() + GRACE
+            return
         with contextlib.suppress(Closed):  # Whoever waits is told.
-            self._step_for_driver()
+            self.step()
 
     def _detach(self) -> None:
         """Have the loop stop watching, from the driver's thread."""

@@ -99,14 +99,11 @@ class Face:
             raise LocalError("this member joined with receive=False, and gets no messages")
         if self._service.desk.seeking:
             raise LocalError("this member joined with state=True: take the state first")
-        events = self._take(who)
+        events = self._driver.take(TAKE_MAX, who)
         if self._service.states.guarded:
             events = self._service.states.admit(events)
         self._events.extend(events)
         return bool(events)
-
-    def _take(self, who: object) -> list[Event]:
-        return self._member.take(TAKE_MAX, who)
 
     def _over(self) -> bool:
         """Whether nothing will come any more. Raises Closed if the application did not want it."""

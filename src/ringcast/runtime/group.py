@@ -26,6 +26,9 @@ from ringcast.runtime.observer import Observer
 from ringcast.runtime.waiters import TaskWaiter
 from ringcast.spec import StackSpec
 
+FAIR = 16
+"""After so many looks for messages the other tasks of the loop get their turn."""
+
 
 def join(
     group: str,
@@ -101,7 +104,8 @@ class Joining:
             async with asyncio.timeout(self._timeout):
                 while member.view is None and member.closed is None:
                     await group._watch()
-        except TimeoutError:
+                    group._driver.step()
+        except (TimeoutError, Closed):
             pass
         except BaseException:
             await group.close()
@@ -115,6 +119,9 @@ class Joining:
 
 class Group(Answering):
     """A member of a group. Safe from several tasks, and from several event loops."""
+
+    _turns = 0
+    """How often messages were looked for."""
 
     async def send(
         self, payload: Sendable, to: Address | None = None, timeout: float | None = None
@@ -245,6 +252,9 @@ class Group(Answering):
             await self._do(duty)
             return True
         who = asyncio.current_task()
+        self._turns += 1
+        if self._turns % FAIR == 0:
+            await asyncio.sleep(0)  # Others of this loop get their turn, however much comes.
         if self._refill(who):
             return True
         if timeout is None:

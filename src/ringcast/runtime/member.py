@@ -22,7 +22,8 @@ from ringcast.core.codec import group_id
 from ringcast.core.events import Event
 from ringcast.core.view import View
 from ringcast.errors import Closed, LocalError, RingcastError, Timeout
-from ringcast.runtime.blame import Complaint, names, peers_of, timeout
+from ringcast.runtime.blame import Complaint, timeout
+from ringcast.runtime.figures import figures
 from ringcast.runtime.heap import large_memory
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
 from ringcast.runtime.observer import Observer
@@ -320,6 +321,14 @@ class Member:
             self.incoming.watch(waiter)
             return waiter
 
+    def call_readers(self) -> bool:
+        """Something has come: let those look who wait for it; whether there is anybody."""
+        with self._lock:
+            if not self.incoming.readers:
+                return False
+            self.incoming.tell()
+            return True
+
     def unwatch(self, waiter: Waiter) -> None:
         """A caller waits no longer."""
         with self._lock:
@@ -380,18 +389,7 @@ class Member:
     def stats(self) -> dict[str, object]:
         """Counters and window marks as plain data."""
         with self._lock:
-            now = time.monotonic()
-            return {
-                **self.stack.snapshot(),
-                "peers": peers_of(self.stack),
-                "group": self.group,
-                "name": self.peer.name,
-                "endpoint": self.peer.endpoint,
-                "transport": self.transport.stats(),
-                "application": {"aside_bytes": self.incoming.aside, **self.incoming.counters},
-                "blocked_senders": [round(now - run.since, 3) for run in self.outgoing.runs],
-                "waits_for": names(self.stack, self.stack.waits_for),
-            }
+            return figures(self, time.monotonic())
 
     def timeout(self, run: Run, what: str) -> Timeout:
         """What a caller gets whose run found no room in time."""

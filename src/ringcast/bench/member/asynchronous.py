@@ -8,13 +8,20 @@ import time
 import ringcast
 from ringcast.bench.figures import percentiles
 from ringcast.bench.job import Job, Report
-from ringcast.bench.member.common import GROUP, address_of, name_of, stack_of, wait_for_view
+from ringcast.bench.member.common import (
+    GROUP,
+    address_of,
+    name_of,
+    stack_of,
+    summary,
+    wait_for_view,
+)
 from ringcast.bench.member.ping import WARM_UP
 from ringcast.bench.messages import Check, Messages
 
 
 class AsyncMember:
-    """A sender or a receiver, message by message."""
+    """A sender or a receiver, message by message; or both in one loop, by runs."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -41,6 +48,9 @@ class AsyncMember:
         return await ringcast.join(GROUP, stack_of(job, first), name=name_of(job), receive=receive)
 
     async def _play(self) -> Report:
+        if self._job.role == "both":
+            sent, received = await asyncio.gather(self._send_runs(), self._receive_batches())
+            return received | sent
         if self._job.role == "sender":
             began = time.monotonic()
             for payload in self._messages.each():
@@ -51,6 +61,23 @@ class AsyncMember:
             if check.one(message.payload):
                 break
         return check.report()
+
+    async def _send_runs(self) -> Report:
+        began = time.monotonic()
+        for run in self._messages.runs():
+            await self._group.send_many(run)
+        return {"began": began}
+
+    async def _receive_batches(self) -> Report:
+        senders = [address_of(self._view, name) for name in self._names[: self._job.senders]]
+        checks = {sender: Check(self._messages) for sender in senders}
+        unfinished = len(checks)
+        async for batch in self._group.batches():
+            if checks[batch.sender].run(batch.payloads):
+                unfinished -= 1
+                if not unfinished:
+                    break
+        return summary(checks)
 
 
 class AsyncPing(AsyncMember):

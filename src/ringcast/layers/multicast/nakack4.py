@@ -10,7 +10,8 @@ Two bounds of bytes hold a sender back. `max_bytes` is what it keeps, and what a
 to hold behind a gap. `flight_bytes` is what may be on its way at once, so that a burst does not
 drown the receivers' socket buffers: an ack says also how much has come beyond what was delivered,
 and that is no longer on its way. So a loss stops nobody while it is repaired, unless the first
-bound is hit.
+bound is hit. Since the messages of all senders meet in the same buffers, those who send at the same
+time share it.
 
 With `retain` receivers keep what they delivered until the sender says that everybody has it: then
 the survivors of a crash can give each other the sender's last messages, and all of them deliver the
@@ -24,6 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ringcast.core.address import Address
+from ringcast.core.batch import Batch
 from ringcast.core.env import Env
 from ringcast.core.frames import Ack, Frame, Last
 from ringcast.core.part import Installation
@@ -34,6 +36,8 @@ from ringcast.layers.multicast.settings import MulticastSpec
 
 FEW = 4
 """Up to so many members are told one by one what was sent last, more of them all at once."""
+LATELY = 0.05
+"""Who has sent within so many seconds shares what may be on its way with the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +48,9 @@ class NakAck4(MulticastSpec):
     """Bytes that may be outstanding per sender: what it keeps until everybody has it, and what a
     receiver may have to hold behind a gap."""
     flight_bytes: int = 4_000_000
-    """Bytes that may be on their way at once: what a burst may put into the receivers' socket
-    buffers. More hides longer round trips, and is lost where buffers are small."""
+    """Bytes that may be on their way at once, of all who send together: what a burst may put into
+    the receivers' socket buffers. More hides longer round trips, and is lost where buffers are
+    small."""
     ack_threshold: int = 1_024
     """Messages after whose delivery a receiver acks at once; at most a quarter of the capacity is
     waited for. Fewer acks cost less, and let the sender wait longer when its window is small."""
@@ -95,6 +100,12 @@ class NakAck4Layer(ReliableMulticast):
         self._ack_messages = max(1, min(spec.ack_threshold, spec.capacity // 4))
         self._ack_bytes = max(1, min(spec.max_bytes, spec.flight_bytes) // 4)
         self._flight_bytes = spec.flight_bytes
+        self._is_shared = spec.flight_bytes < spec.max_bytes
+        """Whether that bound counts; else the window stops a sender sooner."""
+        self._sent_lately: dict[Address, float] = {}
+        """When each member has sent last, as far as is known here."""
+        self._sharing = 1
+        self._counted_at = float("-inf")
         self._arrivals: dict[Address, int] = {}
         """Per other member: its ack, and what it had ahead of that."""
         self._arrived = 0
@@ -109,13 +120,24 @@ class NakAck4Layer(ReliableMulticast):
 
     def _on_arrived(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
         """What has come is not on its way any more: tell the sender, though it is not delivered."""
-        if self._flight_bytes >= self.spec.max_bytes:
-            return  # Its window stops the sender sooner.
+        if not self._is_shared:
+            return
+        self._sent_lately[sender] = self.env.now
         owed = self._owed[sender]
         owed.come += nbytes
         # Where nothing is missing, the ack of the delivery is about to say it.
-        if owed.come >= (self._ack_bytes if window.gaps else 2 * self._ack_bytes):
+        enough = self._ack_bytes // self._sharers()
+        if owed.come >= (enough if window.gaps else 2 * enough):
             self._ack(sender, window)
+
+    def _sharers(self) -> int:
+        """How many send at this time; counted now and then."""
+        now = self.env.now
+        if now >= self._counted_at + LATELY / 4:
+            self._counted_at = now
+            since = now - LATELY
+            self._sharing = max(1, sum([at > since for at in self._sent_lately.values()]))
+        return self._sharing
 
     def _on_delivered(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
         owed = self._owed[sender]
@@ -126,7 +148,7 @@ class NakAck4Layer(ReliableMulticast):
         if window.delivered < owed.hushed:
             if 2 * count >= self.spec.capacity or 2 * owed.nbytes >= self.spec.max_bytes:
                 self._ack(sender, window)
-        elif count >= self._ack_messages or owed.nbytes >= self._ack_bytes:
+        elif count >= self._ack_messages or owed.nbytes * self._sharing >= self._ack_bytes:
             self._ack(sender, window)
         else:
             owed.due = True
@@ -207,13 +229,19 @@ class NakAck4Layer(ReliableMulticast):
         waited_for = [n for member, n in self._arrivals.items() if member not in self._released]
         return min(waited_for, default=self.sent.high)
 
+    def down(self, batch: Batch) -> None:
+        if self._is_shared and batch.dest is None:
+            self._sent_lately[self.env.me] = self.env.now
+        super().down(batch)
+
     def room(self, dest: Address | None) -> tuple[int, int]:
         messages, nbytes = super().room(dest)
         kept = self.sent.high - self.sent.low
         if dest is not None or messages <= 0 or not kept or self._alone:
             return messages, nbytes
         in_flight = (self.sent.high - self._arrived) * self.sent.nbytes // kept
-        left = self._flight_bytes - in_flight
+        flight = self._flight_bytes // self._sharers() if self._is_shared else self._flight_bytes
+        left = flight - in_flight
         return (messages, min(nbytes, left)) if left > 0 else (0, 0)
 
     def acked(self, member: Address, up_to: int) -> None:
@@ -302,6 +330,7 @@ class NakAck4Layer(ReliableMulticast):
             self.acks.pop(member, None)
             self._arrivals.pop(member, None)
             self._owed.pop(member, None)
+            self._sent_lately.pop(member, None)
             self._released.discard(member)
         for member in installation.joined:
             self.acks[member] = self._start

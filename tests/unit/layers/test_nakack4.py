@@ -1,0 +1,58 @@
+"""What may be on its way: bounded, and shared by all who send at the same time."""
+
+from ringcast.layers.multicast.nakack4 import LATELY, NakAck4, NakAck4Layer
+from ringcast.layers.unicast import Unicast
+from tests.unit.harness import Net
+from tests.unit.layers.ladder import A, B, C, Climber, climbers
+
+FLIGHT = 12_000
+MESSAGE = bytes(100)
+
+
+def group(count: int = 3) -> tuple[Net, list[Climber]]:
+    spec = NakAck4(max_bytes=100_000, flight_bytes=FLIGHT)
+    return climbers(count, spec, Unicast(), mtu=5_000)
+
+
+def space(member: Climber) -> int:
+    """How many bytes there is room for."""
+    return member.get(NakAck4Layer).room(None)[1]
+
+
+def test_one_sender_has_all_of_it() -> None:
+    net, (a, _, _) = group()
+    a.send([MESSAGE])
+    assert space(a) == FLIGHT - len(MESSAGE)
+    net.settle()
+    assert space(a) == 100_000, "nothing is outstanding, so the window counts alone"
+
+
+def test_those_who_send_at_the_same_time_share_it() -> None:
+    net, (a, b, c) = group()
+    for member in (a, b, c):
+        member.send([MESSAGE])
+    net.run(LATELY / 2)
+    a.send([MESSAGE])
+    kept = a.get(NakAck4Layer)
+    on_its_way = (kept.sent.high - kept._arrived) * len(MESSAGE)
+    assert on_its_way
+    assert space(a) == FLIGHT // 3 - on_its_way
+
+
+def test_who_has_stopped_leaves_it_to_the_others() -> None:
+    net, (a, b, _) = group()
+    b.send([MESSAGE])
+    net.settle()
+    net.run(2 * LATELY)
+    a.send([MESSAGE])
+    assert space(a) == FLIGHT - len(MESSAGE)
+
+
+def test_all_get_everything_while_they_share() -> None:
+    net, members = group()
+    for member in members:
+        member.send([MESSAGE] * 500)
+    net.settle()
+    for member in members:
+        for sender in (A, B, C):
+            assert member.payloads(sender) == [MESSAGE] * 500
