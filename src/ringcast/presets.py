@@ -67,6 +67,7 @@ def tcp(
     if not (seeds or dns or file) and alone == "auto":
         alone = "found"
     return lan().replace(
+        Wire(mtu=520_000),  # A stream has no packets: half a megabyte of messages is one datagram.
         Discovery(multicast=False, seeds=tuple(seeds), dns=dns, file=file, alone=alone),
         Tcp(port=port, bind=bind),
     )

@@ -21,7 +21,7 @@ from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.pace import Pace
 from ringcast.layers.unicast.layer import Unicast
-from ringcast.layers.wire import Wire
+from ringcast.layers.wire import UDP_MTU_MAX, Wire
 from ringcast.parts.discovery import Discovery
 from ringcast.parts.failure import Failure
 from ringcast.parts.membership.settings import Membership
@@ -242,6 +242,12 @@ def _check_needs(protocols: Sequence[Spec]) -> None:
         raise ConfigError("Stability needs a table to purge: use NakAck3, or leave Stability out")
     if table and "stability" not in by_role:
         raise ConfigError("NakAck3 is purged by stability only: add Stability(), or use NakAck4")
+    wire, transport = by_role["wire"], by_role.get("transport")
+    if isinstance(wire, Wire) and isinstance(transport, Udp) and wire.mtu > UDP_MTU_MAX:
+        raise ConfigError(
+            f"Wire.mtu is {wire.mtu:,}: give up to {UDP_MTU_MAX:,} bytes, which fit a datagram of"
+            " Udp"
+        )
     if "large" in by_role and "fragment" not in by_role:
         raise ConfigError("Large acks whole messages: add Fragment() below it")
 

@@ -21,7 +21,9 @@ from ringcast.core.part import Part, Spec
 from ringcast.errors import ConfigError
 
 MTU_MIN = 512
-MTU_MAX = 65_000
+MTU_MAX = 1_000_000
+UDP_MTU_MAX = 65_000
+"""What fits a datagram of UDP; a connection of TCP carries more at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +33,9 @@ class Wire(Spec):
     role: ClassVar[str] = "wire"
 
     mtu: int = 60_000
-    """The largest datagram with messages, in bytes. Large ones cost fewer system calls; beyond the
-    network's own packet size (1,472 on Ethernet) the loss of one packet loses them whole."""
+    """The largest datagram with messages, in bytes, 65,000 at the most with UDP. Large ones cost
+    fewer system calls; beyond the network's own packet size (1,472 on Ethernet) the loss of one
+    packet loses them whole."""
     checksum: str = "head"
     """"head" covers all that steers the protocol and leaves payloads to the checksum of UDP or TCP;
     "full" covers the payloads as well, at about 0.25 ns a byte on either side."""

@@ -9,18 +9,24 @@ from __future__ import annotations
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
+from typing import NamedTuple
 
 from ringcast.core.address import Address
 from ringcast.core.batch import Payload
+from ringcast.core.outbox import Datagram
 from ringcast.errors import RingcastError
 
 LENGTH_MAX = 1 << 20
 """The largest datagram that a peer may announce, in bytes; larger ones end the connection."""
 READ_SIZE = 1 << 20
 """Bytes that one read takes at the most."""
+CHUNK_SIZE = 1 << 21
+"""Datagrams are sent in chunks of up to so many bytes: each chunk wakes its receiver once."""
+GATHER_SIZE = 8_192
+"""Buffers larger than this on average are sent by scatter/gather; smaller ones are joined first."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
 VERSION = 1
@@ -49,11 +55,36 @@ class State(Enum):
     """The other side has said who it is."""
 
 
-class ReadBuffer:
-    """Where connections read into, one after the other."""
+class Chunk(NamedTuple):
+    """Datagrams with their lengths, as the network gets them."""
 
-    def __init__(self) -> None:
-        self.view = memoryview(bytearray(LENGTH_MAX + LENGTH.size + READ_SIZE))
+    buffers: Sequence[Payload]
+    nbytes: int
+    datagrams: int
+    """How many there are."""
+
+
+def chunks(datagrams: Iterable[Datagram], size: int) -> Iterator[Chunk]:
+    """Datagrams in chunks of about so many bytes; one that is larger is a chunk by itself."""
+    buffers: list[Payload] = []
+    nbytes = count = 0
+    for datagram in datagrams:
+        framed = LENGTH.size + datagram.nbytes
+        if count and nbytes + framed > size:
+            yield _chunk(buffers, nbytes, count)
+            buffers, nbytes, count = [], 0, 0
+        buffers.append(LENGTH.pack(datagram.nbytes))
+        buffers += datagram.buffers
+        nbytes += framed
+        count += 1
+    if count:
+        yield _chunk(buffers, nbytes, count)
+
+
+def _chunk(buffers: list[Payload], nbytes: int, count: int) -> Chunk:
+    if nbytes < GATHER_SIZE * len(buffers):
+        return Chunk((b"".join(buffers),), nbytes, count)
+    return Chunk(buffers, nbytes, count)
 
 
 class Connection:
@@ -74,7 +105,8 @@ class Connection:
         """Whether the transport asked to be told when there is room."""
         self._queue: deque[Payload] = deque()
         self._queued = 0
-        self._rest = b""
+        self.rest = b""
+        """The beginning of a datagram, while another connection uses the buffer."""
 
     # Sending --------------------------------------------------------------------------------------
 
@@ -92,9 +124,11 @@ class Connection:
         """Send what the network takes now. Raises OSError when the connection is over."""
         queue = self._queue
         while queue:
-            batch = list(islice(queue, GATHER_MAX))
             try:
-                sent = self.sock.sendmsg(batch)
+                if len(queue) == 1:
+                    sent = self.sock.send(queue[0])
+                else:
+                    sent = self.sock.sendmsg(list(islice(queue, GATHER_MAX)))
             except (BlockingIOError, InterruptedError):
                 return
             self._queued -= sent
@@ -104,13 +138,10 @@ class Connection:
 
     def _advance(self, sent: int) -> None:
         queue = self._queue
-        while sent:
-            size = len(queue[0])
-            if size > sent:
-                queue[0] = memoryview(queue[0])[sent:]
-                return
-            sent -= size
-            queue.popleft()
+        while queue and len(queue[0]) <= sent:  # An empty one goes with the one before it.
+            sent -= len(queue.popleft())
+        if sent:
+            queue[0] = memoryview(queue[0])[sent:]
 
     def drop_queue(self) -> int:
         """Forget what waits; how many bytes that was."""
@@ -118,44 +149,78 @@ class Connection:
         self._queue.clear()
         return dropped
 
-    # Receiving ------------------------------------------------------------------------------------
 
-    def read(self, buffer: ReadBuffer) -> tuple[memoryview, int]:
-        """Read what is there behind what was left over; the buffer and how much of it is filled.
+class ReadBuffer:
+    """Where connections read into, one after the other.
+
+    What is left of a datagram stays here until the rest of it comes, or until another connection
+    reads: then it is put aside.
+    """
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(LENGTH_MAX + LENGTH.size + READ_SIZE))
+        self._begin = self._end = 0
+        """What was read and not cut yet; after `cut`, the beginning of a datagram at the most."""
+        self._reader: Connection | None = None
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def read(self, connection: Connection) -> None:
+        """Read what is there behind what was left over. What was cut before is no longer good.
 
         Raises Broken at the end of the stream, OSError when the connection is over.
         """
-        view, rest = buffer.view, len(self._rest)
-        view[:rest] = self._rest
+        view = self._view
+        if self._reader is not connection:
+            self._change(connection)
+        elif self._begin:  # To the front, where the memory is in the cache.
+            rest = self._end - self._begin
+            view[:rest] = view[self._begin : self._end]
+            self._begin, self._end = 0, rest
         try:
-            count = self.sock.recv_into(view[rest : rest + READ_SIZE])
+            count = connection.sock.recv_into(view[self._end : self._end + READ_SIZE])
         except (BlockingIOError, InterruptedError):
-            return view, rest
+            return
         if count == 0:
             raise Broken("closed_by_peer")
-        return view, rest + count
+        self._end += count
 
-    def cut(self, view: memoryview, filled: int, at: int) -> list[memoryview]:
-        """The whole datagrams in a buffer, as views of it; the rest is kept for the next read.
+    def _change(self, reader: Connection) -> None:
+        if self._reader is not None:
+            self._reader.rest = bytes(self._view[self._begin : self._end])
+        self._begin, self._end = 0, len(reader.rest)
+        self._view[: self._end] = reader.rest
+        self._reader, reader.rest = reader, b""
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over: nothing is kept for it."""
+        if self._reader is connection:
+            self._reader = None
+
+    def take(self, size: int) -> memoryview:
+        """The first so many bytes, which have to be there."""
+        begin, self._begin = self._begin, self._begin + size
+        return self._view[begin : self._begin]
+
+    def cut(self) -> list[memoryview]:
+        """The whole datagrams that are there, as views that are good until the next `read`.
 
         Raises Broken.
         """
+        view, at, end = self._view, self._begin, self._end
         datagrams: list[memoryview] = []
-        while filled - at >= LENGTH.size:
+        while end - at >= LENGTH.size:
             (size,) = LENGTH.unpack_from(view, at)
             if size > LENGTH_MAX:
                 raise Broken("dropped_oversized")
-            end = at + LENGTH.size + size
-            if end > filled:
+            behind = at + LENGTH.size + size
+            if behind > end:
                 break
-            datagrams.append(view[at + LENGTH.size : end])
-            at = end
-        self._rest = bytes(view[at:filled])
+            datagrams.append(view[at + LENGTH.size : behind])
+            at = behind
+        self._begin = at
         return datagrams
-
-    def keep(self, view: memoryview, filled: int) -> None:
-        """Keep everything for the next read."""
-        self._rest = bytes(view[:filled])
 
 
 # The hello ----------------------------------------------------------------------------------------

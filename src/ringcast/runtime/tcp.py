@@ -19,18 +19,21 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.outbox import Datagram
 from ringcast.errors import ConfigError
 from ringcast.runtime.connection import (
+    CHUNK_SIZE,
     HELLO_SIZE,
-    LENGTH,
     Broken,
     Connection,
     ReadBuffer,
     State,
+    chunks,
     decode_hello,
     encode_hello,
 )
@@ -38,8 +41,6 @@ from ringcast.runtime.endpoints import Resolver, advertised_host, bind_host, joi
 from ringcast.runtime.table import Calls, Table
 from ringcast.transports import Tcp
 
-GATHER_SIZE = 2_048
-"""Buffers larger than this on average are sent by scatter/gather; smaller ones are joined first."""
 BACKLOG = 128
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
@@ -49,6 +50,7 @@ goes on for minutes, and a connection would sleep through the end of a partition
 ACCEPT_PAUSE = 0.5
 """Seconds without new connections when there are as many as allowed."""
 
+_target = attrgetter("target")
 _ELSEWHERE = {4: "192.0.2.1", 6: "2001:db8::1"}
 _HELP = {
     "dropped_wrong_group": "it belongs to another group",
@@ -70,7 +72,8 @@ class TcpTransport:
         self._listener: socket.socket | None = None
         self._epoll: select.epoll | None = None
         self._buffer = ReadBuffer()
-        self._accept_at = float("inf")
+        self._chunk_size = min(CHUNK_SIZE, spec.queue_bytes // 8)
+        self._accept_at = self._due = float("inf")
         self._complained: set[str] = set()
 
     # Opening --------------------------------------------------------------------------------------
@@ -130,50 +133,56 @@ class TcpTransport:
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         """Queue for each target, then send what the network takes at once."""
-        touched: dict[Connection, None] = {}
         with self._lock:
-            for datagram in datagrams:
-                nbytes = LENGTH.size + datagram.nbytes
-                buffers = _framed(datagram)
-                for connection in self._connections(datagram.target, members):
-                    if connection.queued + nbytes > self.spec.queue_bytes:
-                        self.counters["dropped_queue_full"] += 1
-                        continue
-                    connection.queue(buffers, nbytes)
-                    touched[connection] = None
-                    self.counters["sent_datagrams"] += 1
-                    self.counters["sent_bytes"] += nbytes
-            for connection in touched:
+            for target, group in groupby(datagrams, _target):
+                run = list(group)
+                self._send(run, self._connections(target, members, len(run)))
+
+    def _send(self, datagrams: Sequence[Datagram], connections: Sequence[Connection]) -> None:
+        # Chunk by chunk and not connection by connection: a chunk is made once, is in the cache
+        # when the next member gets it, and its memory is there for the next chunk. Many that are
+        # alive at a time would have the kernel hand out new pages for each call.
+        for chunk in chunks(datagrams, self._chunk_size):
+            for connection in connections:
+                queued = connection.queued  # Where nothing waits, a chunk of any size may.
+                if queued and queued + chunk.nbytes > self.spec.queue_bytes:
+                    self.counters["dropped_queue_full"] += chunk.datagrams
+                    continue
+                connection.queue(chunk.buffers, chunk.nbytes)
                 self._flush(connection)
+                self.counters["sent_datagrams"] += chunk.datagrams
+                self.counters["sent_bytes"] += chunk.nbytes
+            del chunk
 
     def _connections(
-        self, target: Address | str | None, members: Sequence[Address]
-    ) -> Iterable[Connection]:
+        self, target: Address | str | None, members: Sequence[Address], datagrams: int
+    ) -> Sequence[Connection]:
+        """Where so many datagrams go; those that go nowhere are counted."""
         if target is None:
-            found = [self._connection(member) for member in members if member != self._me]
+            found = [self._connection(to, datagrams) for to in members if to != self._me]
         else:
-            found = [self._connection(target)]
+            found = [self._connection(target, datagrams)]
         return [connection for connection in found if connection is not None]
 
-    def _connection(self, target: Address | str) -> Connection | None:
+    def _connection(self, target: Address | str, datagrams: int) -> Connection | None:
         """The connection to a member or endpoint; made when there is none and it is time to try."""
         connection = self._table.find(target)
         if connection is not None:
             return connection
         endpoint = target if isinstance(target, str) else self._table.endpoint(target)
         if endpoint is None or self._table.is_taken(endpoint):
-            self.counters["dropped_unknown_target"] += 1
+            self.counters["dropped_unknown_target"] += datagrams
         elif not self._calls.may(endpoint, time.monotonic()):
-            self.counters["dropped_unreachable"] += 1
+            self.counters["dropped_unreachable"] += datagrams
         else:
-            return self._call(endpoint)
+            return self._call(endpoint, datagrams)
         return None
 
-    def _call(self, endpoint: str) -> Connection | None:
+    def _call(self, endpoint: str, datagrams: int) -> Connection | None:
         now = time.monotonic()
         addresses = self._resolver.lookup(endpoint)
         if not addresses or len(self._table) >= self.spec.connections_max:
-            self.counters["dropped_unreachable"] += 1
+            self.counters["dropped_unreachable"] += datagrams
             return None
         sock = socket.socket(self._family, socket.SOCK_STREAM)
         sock.setblocking(False)
@@ -181,7 +190,7 @@ class TcpTransport:
         if code not in (0, errno.EINPROGRESS):
             sock.close()
             self._calls.failed(endpoint, now)
-            self.counters["dropped_unreachable"] += 1
+            self.counters["dropped_unreachable"] += datagrams
             return None
         self.counters["calls"] += 1
         return self._begin(Connection(sock, endpoint, now + self.spec.connect_timeout))
@@ -197,6 +206,7 @@ class TcpTransport:
         connection.queue([self._hello], HELLO_SIZE)
         connection.waits_to_write = True
         self._table.add(connection)
+        self._remind()
         self._epoll.register(connection.fd, READ | WRITE)
         return connection
 
@@ -219,8 +229,7 @@ class TcpTransport:
     @property
     def deadline(self) -> float:
         """When a silent connection is given up, or new ones are accepted again."""
-        with self._lock:
-            return min(self._table.deadline, self._accept_at)
+        return self._due
 
     def receive(self, limit: int) -> Iterator[memoryview]:
         """A read of each connection that is ready; new ones are accepted, silent ones given up."""
@@ -234,7 +243,8 @@ class TcpTransport:
                 self.counters["received_datagrams"] += len(received)
                 self.counters["received_bytes"] += sum(map(len, received))
                 yield from received
-        self._give_up(time.monotonic())
+        if (now := time.monotonic()) >= self._due:
+            self._give_up(now)
 
     def _serve(self, connection: Connection, events: int) -> Sequence[memoryview]:
         try:
@@ -258,16 +268,15 @@ class TcpTransport:
         connection.state = State.OPEN
 
     def _read(self, connection: Connection) -> Sequence[memoryview]:
-        view, filled = connection.read(self._buffer)
-        if connection.state is State.KNOWN:
-            return connection.cut(view, filled, 0)
-        if filled < HELLO_SIZE:
-            connection.keep(view, filled)
-            return ()
-        address = decode_hello(view, self._group)
-        with self._lock:
-            self._introduce(connection, address)
-        return connection.cut(view, filled, HELLO_SIZE)
+        buffer = self._buffer
+        buffer.read(connection)
+        if connection.state is not State.KNOWN:
+            if len(buffer) < HELLO_SIZE:
+                return ()
+            address = decode_hello(buffer.take(HELLO_SIZE), self._group)
+            with self._lock:
+                self._introduce(connection, address)
+        return buffer.cut()
 
     def _introduce(self, connection: Connection, address: Address) -> None:
         if address == self._me:
@@ -276,6 +285,7 @@ class TcpTransport:
         if connection.endpoint is not None:
             self._calls.succeeded(connection.endpoint)
         retired = self._table.introduce(connection, address)
+        self._remind()
         if retired is not None and not retired.queued:
             self._flush(retired)
 
@@ -304,6 +314,8 @@ class TcpTransport:
         self.counters["refused_connections"] += 1
         self._epoll.unregister(self._listener.fileno())
         self._accept_at = time.monotonic() + ACCEPT_PAUSE
+        with self._lock:
+            self._remind()
 
     def _give_up(self, now: float) -> None:
         if now >= self._accept_at:
@@ -312,17 +324,24 @@ class TcpTransport:
             assert self._epoll is not None
             self._epoll.register(self._listener.fileno(), READ)
         with self._lock:
-            silent = self._table.silent(now) if now >= self._table.deadline else []
+            silent = self._table.silent(now)
+            self._remind()
         for connection in silent:
             self._end(connection, "ended_silent")
+
+    def _remind(self) -> None:
+        """Note when `receive` is due if nothing comes. Whoever changes that holds the lock."""
+        self._due = min(self._table.deadline, self._accept_at)
 
     def _end(self, connection: Connection, reason: str) -> None:
         """Close, forget, and remember when to call again."""
         endpoint = connection.endpoint
+        self._buffer.forget(connection)
         with self._lock:
             self.counters[reason] += 1
             self.counters["dropped_bytes"] += connection.drop_queue()
             self._table.remove(connection)
+            self._remind()
             if endpoint is not None and not connection.retiring:
                 self._calls.failed(endpoint, time.monotonic(), random.uniform(0.75, 1.25))
             assert self._epoll is not None
@@ -337,14 +356,6 @@ class TcpTransport:
                 _HELP[reason],
                 reason,
             )
-
-
-def _framed(datagram: Datagram) -> list[bytes | memoryview]:
-    """A datagram with its length before it, in as many buffers as are worth it."""
-    head = LENGTH.pack(datagram.nbytes)
-    if datagram.nbytes < GATHER_SIZE * len(datagram.buffers):
-        return [b"".join((head, *datagram.buffers))]
-    return [head, *datagram.buffers]
 
 
 def _bind_failed(error: OSError, host: str, port: int) -> str:

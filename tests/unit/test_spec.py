@@ -1,0 +1,42 @@
+"""Stacks that cannot work are refused when they are written down, with what to change."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ringcast import presets
+from ringcast.errors import ConfigError
+from ringcast.layers.fragment import Fragment
+from ringcast.layers.large import Large
+from ringcast.layers.multicast.nakack3 import NakAck3
+from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.layers.unicast import Unicast
+from ringcast.layers.wire import Wire
+from ringcast.parts.stability import Stability
+from ringcast.spec import StackSpec
+from ringcast.transports import Tcp, Udp
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: presets.lan().replace(Wire(mtu=65_001)), "Wire.mtu is 65,001: give up to 65,000"),
+        (lambda: presets.tcp().replace(Udp()), "Wire.mtu is 520,000: give up to 65,000"),
+        (lambda: Wire(mtu=511), "Wire.mtu is 511: give 512 to"),
+        (lambda: Wire(mtu=1_000_001), "Wire.mtu is 1000001: give 512 to"),
+        (lambda: presets.lan().insert(Stability()), "Stability needs a table"),
+        (lambda: presets.lan().replace(NakAck3()), "NakAck3 is purged by stability only"),
+        (lambda: StackSpec(NakAck4(), Unicast()), "the stack has nothing for wire"),
+        (lambda: StackSpec(NakAck4(), Fragment()), "Fragment stands below NakAck4"),
+        (lambda: StackSpec(NakAck4(), NakAck4()), "fill the same place"),
+        (lambda: StackSpec(Large(), *presets.lan().protocols[1:]), "add Fragment"),
+    ],
+)
+def test_what_cannot_work_is_refused(make: Callable[[], object], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        make()
+
+
+def test_a_stream_carries_larger_datagrams() -> None:
+    for spec in (presets.tcp(), presets.lan().replace(Wire(mtu=100_000), Tcp())):
+        assert spec["wire"].values()["mtu"] in (520_000, 100_000)
