@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from ringcast.core.address import Address
 from ringcast.core.codec import decode, encode
 from ringcast.core.cut import cut
-from ringcast.core.express import EXPRESS_SIZE, RunReader, encode_run
-from ringcast.core.frames import Ack, Data
+from ringcast.core.express import EXPRESS_SIZE, RunReader, encode_pair, encode_run, read_pair
+from ringcast.core.frames import Ack, Data, UnicastData
 from ringcast.core.slices import VIEW_PAYLOAD_SIZE
 from ringcast.core.view import ViewId
 
 GROUP = 7
 SOURCE = Address(0x1234)
+TARGET = Address(0x777)
 VIEW = ViewId(3, SOURCE)
 
 sizes = st.integers(1, 40) | st.just(VIEW_PAYLOAD_SIZE)
@@ -24,6 +25,11 @@ counts = st.integers(1, 30) | st.just(1_500)
 def a_run(count: int, size: int, first: int = 1, sent_at: int = 5) -> Data:
     payloads = [bytes([n % 251]) * size for n in range(count)]
     return Data(VIEW, 0, SOURCE, first, 0, sent_at, 0, payloads, count * size, size)
+
+
+def a_pair(count: int, size: int, first: int = 7) -> UnicastData:
+    payloads = [bytes([n % 251]) * size for n in range(count)]
+    return UnicastData(77, first, 3, 5, 0, payloads, count * size, size)
 
 
 def datagrams(run: Data, step: int) -> list[bytes]:
@@ -87,6 +93,40 @@ def test_everything_else_is_left_to_the_codec() -> None:
     assert reader.begin(datagrams(a_run(3, 8), 3)[0], VIEW)
     for datagram in others:
         assert not reader.goes_on(datagram)
+
+
+@given(counts, sizes)
+def test_runs_to_one_member_are_written_and_read_as_the_codec_does(count: int, size: int) -> None:
+    run = a_pair(count, size)
+    sent = encode_pair(GROUP, SOURCE, TARGET, run)
+    data = b"".join(sent.buffers)
+    assert data == b"".join(encode(GROUP, SOURCE, [run], target=TARGET))
+    assert sent.nbytes == len(data)
+    assert read_pair(data, GROUP, TARGET) == (SOURCE, run)
+    assert decode(data, GROUP, TARGET) == (SOURCE, [run])
+
+
+def test_what_is_no_run_to_this_member_is_left_to_the_codec() -> None:
+    run = a_pair(3, 8)
+    others = [
+        b"".join(encode(GROUP, SOURCE, [run, Ack(1)], target=TARGET)),
+        b"".join(encode(GROUP, SOURCE, [run], target=Address(9))),
+        b"".join(encode(GROUP, SOURCE, [run])),
+        b"".join(encode(GROUP, SOURCE, [run], full_checksum=True, target=TARGET)),
+        b"".join(encode(GROUP + 1, SOURCE, [run], target=TARGET)),
+        b"".join(encode(GROUP, SOURCE, [a_pair(3, 8, first=2**64 - 2)], target=TARGET)),
+        *datagrams(a_run(3, 8), 3),
+        b"",
+        b"x" * 200,
+    ]
+    assert [read_pair(datagram, GROUP, TARGET) for datagram in others] == [None] * len(others)
+    good = b"".join(encode_pair(GROUP, SOURCE, TARGET, run).buffers)
+    rng = random.Random(5)
+    for at in range(len(good) - run.nbytes):
+        bad = bytearray(good)
+        bad[at] ^= 1 << rng.randrange(8)
+        assert read_pair(bytes(bad), GROUP, TARGET) is None
+    assert read_pair(good[:-1], GROUP, TARGET) is None
 
 
 def test_a_head_with_a_wrong_bit_is_never_read() -> None:

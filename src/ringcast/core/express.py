@@ -1,10 +1,11 @@
-"""The express lane of the codec: datagrams that hold one run to the group, and nothing else.
+"""The express lane of the codec: datagrams that hold one run, and nothing else.
 
-Under load nearly every datagram is of this kind. Its bytes are those that `codec` would write and
-read, with the same checks, in fewer steps: the head is one struct, and what the datagrams of one
-batch have in common is compared as bytes. Runs that continue each other become one frame again, so
-that everything above works by the batch and not by the datagram. Whatever is not of this kind is
-left to `codec`, which also says what is wrong with it.
+Under load nearly every datagram is a run to the group, and where members talk to each other, a run
+to one of them. The bytes are those that `codec` would write and read, with the same checks, in
+fewer steps: the head is one struct, and what the datagrams of one batch have in common is compared
+as bytes. Runs that continue each other become one frame again, so that everything above works by
+the batch and not by the datagram. Whatever is not of this kind is left to `codec`, which also says
+what is wrong with it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ringcast.core.codec import (
     DATA,
     DATA_SIZE,
     EVERYBODY,
+    FRAME_SIZE,
     HEADER,
     HEADER_SIZE,
     MAGIC,
@@ -27,7 +29,7 @@ from ringcast.core.codec import (
     VARIED,
     VERSION,
 )
-from ringcast.core.frames import Data
+from ringcast.core.frames import Data, UnicastData
 from ringcast.core.outbox import Datagram
 from ringcast.core.slices import CUT_MAX, VIEW_PAYLOAD_SIZE, cut_uniform, cutter
 from ringcast.core.view import ViewId
@@ -42,6 +44,10 @@ _PLACE = struct.Struct("!QQI")
 """The end of the frame, in which the datagrams of a batch differ: first, low and count. What comes
 before it is common to them, and is packed and summed up once."""
 _PLACE_AT = EXPRESS_SIZE - _PLACE.size
+_PAIR = struct.Struct("!BIQQIIQQI")
+_WHOLE_PAIR = struct.Struct("!2sBBQQQIIBIQQIIQQI")
+PAIR_SIZE = _PAIR.size
+_PAYLOADS_AT = HEADER_SIZE + PAIR_SIZE
 
 
 def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Datagram]:
@@ -58,6 +64,57 @@ def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Da
         checksum = CHECKSUM.pack(crc32(place, common_checksum))
         buffers = [b"".join((head, checksum, common, place)), *some]
         yield Datagram(None, buffers, EXPRESS_SIZE + len(some) * size)
+
+
+def encode_pair(group: int, source: Address, target: Address, run: UnicastData) -> Datagram:
+    """A run to one member that fits one datagram; all messages have one size."""
+    payloads = run.payloads
+    head = HEADER.pack(MAGIC, VERSION, 0, group, source, target, PAIR_SIZE)
+    frame = _PAIR.pack(
+        run.code,
+        PAIR_SIZE - FRAME_SIZE,
+        run.conn,
+        run.sent_at,
+        run.flags,
+        run.size,
+        run.first,
+        run.low,
+        len(payloads),
+    )
+    checksum = CHECKSUM.pack(crc32(frame, crc32(head)))
+    buffers = [b"".join((head, checksum, frame)), *payloads]
+    return Datagram(target, buffers, HEADER_SIZE + PAIR_SIZE + run.nbytes)
+
+
+def read_pair(
+    datagram: bytes | memoryview, group: int, me: Address
+) -> tuple[Address, UnicastData] | None:
+    """Who sent a datagram that holds nothing but a run for this member, and the run; else None."""
+    if len(datagram) <= _PAYLOADS_AT:
+        return None
+    (
+        magic, version, flags, its_group, source, target, control_size, checksum, code, _,
+        conn, sent_at, run_flags, size, first, low, count,
+    ) = _WHOLE_PAIR.unpack_from(datagram)  # fmt: skip
+    if (
+        code != UnicastData.code
+        or control_size != PAIR_SIZE
+        or magic != MAGIC
+        or version != VERSION
+        or its_group != group
+        or flags
+        or target != me
+        or not 0 < size < VARIED
+        or not 0 < count <= SEQNO_MAX - first
+        or first == 0
+        or len(datagram) != _PAYLOADS_AT + count * size
+        or crc32(datagram[HEADER_SIZE:_PAYLOADS_AT], crc32(datagram[: HEADER.size])) != checksum
+    ):
+        return None
+    payloads = cut_uniform(datagram, count, size, _PAYLOADS_AT)
+    nbytes = count * size
+    run = UnicastData(conn, first, low, sent_at, run_flags, payloads, nbytes, size)
+    return Address(source), run
 
 
 class RunReader:

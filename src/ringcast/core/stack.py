@@ -22,7 +22,7 @@ from ringcast.core.blocktimes import BlockTimes
 from ringcast.core.codec import decode, group_id
 from ringcast.core.env import Dice, Env
 from ringcast.core.events import Event, Suspected, ViewChange
-from ringcast.core.express import RunReader
+from ringcast.core.express import RunReader, read_pair
 from ringcast.core.frames import Frame
 from ringcast.core.inbox import Desk, Inbox
 from ringcast.core.outbox import Datagram
@@ -91,6 +91,7 @@ class Stack:
         """
         self.env.now = max(now, self.env.now)
         gate, reader = self._built.gate, self._reader
+        group, me = self._group_id, self.env.me
         view = NO_VIEW if self.view is None else self.view.id
         for datagram in datagrams:
             if gate is not None and not gate.admit():
@@ -98,7 +99,11 @@ class Stack:
             if not reader.goes_on(datagram):
                 self._take_run()
                 if not reader.begin(datagram, view):
-                    self._take_datagram(datagram)
+                    pair = read_pair(datagram, group, me)
+                    if pair is None:
+                        self._take_datagram(datagram)
+                    else:
+                        self._take((pair[1],), pair[0])
             del datagram  # Its memory is for the next one, which may be read only now.
         self._take_run()
 

@@ -14,7 +14,7 @@ from ringcast.core.address import Address
 from ringcast.core.codec import DATA_SIZE, EVERYBODY, HEADER_SIZE, encode
 from ringcast.core.cut import SIZE_FIELD, cut, fits
 from ringcast.core.env import Env
-from ringcast.core.express import encode_run
+from ringcast.core.express import encode_pair, encode_run
 from ringcast.core.frames import RUNS, Data, Frame
 from ringcast.core.outbox import Datagram, Outbox, Target
 from ringcast.core.part import Part, Spec
@@ -95,8 +95,12 @@ class WirePart(Part):
 
     def _pack_one(self, target: Target, frame: Frame) -> list[Datagram]:
         """The usual case when there is little to do."""
-        if target is None and isinstance(frame, Data) and frame.size and not self._full_checksum:
-            return self._datagrams(frame)
+        if isinstance(frame, RUNS) and frame.size and not self._full_checksum:
+            if isinstance(frame, Data):
+                if target is None:
+                    return self._datagrams(frame)
+            elif frame.nbytes <= self._budget and isinstance(target, Address):
+                return [encode_pair(self.group, self.env.me, target, frame)]
         return [self._encode(target, (piece,)) for piece in self._pieces(frame)]
 
     def _goes_alone(self, run: Data) -> bool:
