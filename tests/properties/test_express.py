@@ -1,14 +1,25 @@
 """The express lane reads and writes the very bytes of the codec, and lets nothing else through."""
 
 import random
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcast.core.address import Address
+from ringcast.core.batch import FRAGMENT
 from ringcast.core.codec import decode, encode
 from ringcast.core.cut import cut
-from ringcast.core.express import EXPRESS_SIZE, RunReader, encode_pair, encode_run, read_pair
+from ringcast.core.express import (
+    EXPRESS_SIZE,
+    MANY,
+    RunReader,
+    encode_pair,
+    encode_run,
+    read_pair,
+)
+from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, Cutting
 from ringcast.core.frames import Ack, Data, UnicastData
 from ringcast.core.slices import VIEW_PAYLOAD_SIZE
 from ringcast.core.view import ViewId
@@ -142,3 +153,41 @@ def test_a_head_with_a_wrong_bit_is_never_read() -> None:
     assert decode(two, GROUP)[1] == [
         a_run(6, 8).__class__(VIEW, 0, SOURCE, 4, 0, 5, 0, [bytes([n]) * 8 for n in (3, 4, 5)], 24)
     ]
+
+
+@given(st.integers(1, 400), st.integers(1, 30), st.integers(1, 3))
+def test_fragments_are_written_like_messages_and_not_copied(
+    total: int, piece: int, step: int
+) -> None:
+    message = bytes(n % 251 for n in range(total))
+    some = Cutting(message, 9, FRAGMENT_HEADER_SIZE + piece).cut(16)
+    run = Data(VIEW, 0, SOURCE, 4, 2, 5, FRAGMENT, some, some.nbytes, some.size)
+    as_messages = replace(run, payloads=list(some))
+    assert datagrams(run, step) == datagrams(as_messages, step)
+    for datagram in encode_run(GROUP, SOURCE, run, 1):
+        assert datagram.nbytes == sum(map(len, datagram.buffers))
+        view = datagram.buffers[-1]
+        assert isinstance(view, memoryview)
+        assert view.obj is message
+
+
+@pytest.mark.parametrize(
+    ("fragments", "first", "flags", "begins"),
+    [
+        (MANY, 0, FRAGMENT, True),
+        (MANY, 1, FRAGMENT, False),
+        (MANY - 1, 0, FRAGMENT, False),
+        (MANY, 0, 0, False),
+    ],
+)
+def test_the_first_fragment_of_many_is_known(
+    fragments: int, first: int, flags: int, begins: bool
+) -> None:
+    cutting = Cutting(bytes(10 * fragments), 1, FRAGMENT_HEADER_SIZE + 10)
+    cutting.next = first
+    some = cutting.cut(1)
+    run = Data(VIEW, 0, SOURCE, 4, 2, 5, flags, some, some.nbytes, some.size)
+    reader = RunReader(GROUP)
+    assert not reader.begins_message
+    assert reader.begin(datagrams(run, 1)[0], VIEW)
+    assert reader.begins_message == begins

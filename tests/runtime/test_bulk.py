@@ -4,13 +4,14 @@ What the protocol does with loss and members that stand still is tested in the s
 meets sockets that overflow, processes that take turns, and memory that the kernel counts.
 """
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from ringcast import StackSpec, presets
+from ringcast import StackSpec, presets, sync
 from ringcast.parts.failure import Failure
 from tests.runtime.members import Process
 from tests.runtime.namespaces import namespace
@@ -116,6 +117,24 @@ def test_two_send_large_messages_to_each_other() -> None:
         for heard in (*senders.values(), Heard(c, 2 * len(sizes))):
             assert heard.got == sent
             assert heard.events == []
+
+
+def test_what_an_application_keeps_of_messages_stays_what_it_was() -> None:
+    sizes = [9_000_000 + n for n in range(12)]
+    messages = [bytes([n]) * size for n, size in enumerate(sizes)]
+    name, spec = group_name(), bulk("multicast", None)
+    with sync.join(name, spec) as receiver, sync.join(name, spec, receive=False) as sender:
+        thread = threading.Thread(target=lambda: sender.send_many(messages))
+        thread.start()
+        kept: list[bytes | memoryview] = []
+        for number, message in enumerate(receiver):
+            assert message.payload == messages[number]
+            if number % 3 == 0:
+                kept.append(message.payload[number * 1_000 :][: 8_000_000 if number else 1])
+            if number == len(messages) - 1:
+                break
+        thread.join(TIME)
+        assert [set(bytes(part)) for part in kept] == [{0}, {3}, {6}, {9}]
 
 
 @pytest.mark.slow

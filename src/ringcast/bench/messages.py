@@ -82,12 +82,17 @@ class Check:
 
     def each(self, payloads: Iterator[Buffer]) -> None:
         """Take messages one by one until all are there."""
+        if self._is_large:
+            for payload in payloads:  # By zip, one before the last would be kept as well.
+                if self.one(payload):
+                    return
+            raise BenchFailure(f"messages ended after {self.count:,} of {self.expected:,}")
         while self.count < self.expected:
             wanted = self._pool[: self.expected - self.count]
             came = 0
             # The pool comes first: at its end, no message is taken that nobody looks at.
             for came, (want, payload) in enumerate(zip(wanted, payloads, strict=False), start=1):
-                if self._is_large or payload != want:
+                if payload != want:
                     self._compare(payload, self.count + came - 1)
             self.count += came
             if came < len(wanted):

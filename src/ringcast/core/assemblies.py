@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ringcast.core.address import Address
-from ringcast.core.batch import Payload
+from ringcast.core.batch import Batch, Payload
 from ringcast.core.env import Env
-from ringcast.core.fragments import Assembly, FragmentHeader, read_header
+from ringcast.core.fragments import Assembly, FragmentHeader, Fragments, read_header
 from ringcast.core.timers import NEVER
 
 Stream = tuple[Address, bool]
@@ -27,6 +27,8 @@ class Assemblies:
         self._counters = env.counters
         self._env = env
         self._open: dict[Stream, Assembly] = {}
+        self.lent = False
+        """Whether memory was lent; whoever sees to it that it is given back clears this."""
 
     def take(self, stream: Stream, seqno: int, payload: Payload, now: float) -> Assembly | None:
         """Take a fragment; returns its assembly while that is open, or when it has just ended.
@@ -47,6 +49,24 @@ class Assemblies:
             return None
         self.nbytes -= assembly.nbytes
         assembly.add(header, seqno, payload)
+        self._count(stream, assembly, now)
+        return assembly
+
+    def take_landed(self, stream: Stream, batch: Batch, now: float) -> Assembly | None:
+        """Take fragments that have landed in their message; None when `take` has to look at them
+        one by one."""
+        assembly = self._open.get(stream)
+        if assembly is None or not isinstance(batch.payloads, Fragments):
+            return None
+        before = assembly.nbytes
+        if not assembly.take_landed(batch.first, batch.payloads):
+            return None
+        self.nbytes -= before
+        self._count(stream, assembly, now)
+        return assembly
+
+    def _count(self, stream: Stream, assembly: Assembly, now: float) -> None:
+        """Something of a message has come."""
         assembly.touched = now
         if self.nbytes + assembly.nbytes > self._max_bytes:
             assembly.give_up("there were too many bytes of messages in the making")
@@ -54,16 +74,23 @@ class Assemblies:
             del self._open[stream]
         else:
             self.nbytes += assembly.nbytes
-        return assembly
+
+    def aim(self, stream: Stream) -> None:
+        """Have the next fragment of a stream land where it belongs."""
+        self._env.landing.aim(stream[0], self._open.get(stream))
 
     def _begin(self, header: FragmentHeader, seqno: int) -> Assembly:
-        room = self._env.memory(header.total) if header.total <= self._max_message else None
-        assembly = Assembly(header, seqno, room)
+        assembly = Assembly(header, seqno)
         making = sum(1 for other in self._open.values() if other.broken is None)
         if header.total > self._max_message:
             assembly.give_up(f"it has {header.total:,} bytes, more than max_message")
         elif making >= self._max_count:
             assembly.give_up("there were too many messages in the making")
+        else:
+            room = self._env.rooms.room(header.total)
+            if room is not None:
+                self.lent = True
+                assembly.settle(room)
         return assembly
 
     def drop(self, stream: Stream) -> None:
@@ -72,6 +99,7 @@ class Assemblies:
         if assembly is not None:
             self.nbytes -= assembly.nbytes
             self._counters["dropped_incomplete"] += 1
+            self._env.landing.aim(stream[0], None)
 
     def expire(self, before: float, reason: str) -> None:
         """Give up the messages of which nothing has come since then."""

@@ -128,7 +128,7 @@ def decode(
     return Address(source), content
 
 
-def source_of(datagram: bytes | memoryview) -> Address | None:
+def source_of(datagram: bytes | bytearray | memoryview) -> Address | None:
     """Who a datagram says it is from, without looking further; None when it is none of ours."""
     if len(datagram) < HEADER_SIZE or bytes(datagram[:2]) != MAGIC:
         return None

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ringcast.core.address import Address, Peer
+from ringcast.core.landing import Landing
 from ringcast.core.outbox import Outbox
+from ringcast.core.rooms import NoRooms, Rooms
 from ringcast.core.tap import Tap
 from ringcast.core.timers import Timers
 
@@ -39,13 +41,14 @@ class Env:
     __slots__ = (
         "clock_offset",
         "counters",
+        "landing",
         "me",
-        "memory",
         "mtu",
         "now",
         "out",
         "peer",
         "rng",
+        "rooms",
         "tap",
         "timers",
         "witness",
@@ -61,8 +64,10 @@ class Env:
         """What to add to `now` for the time of day."""
         self.mtu = mtu
         """The largest datagram that carries messages, in bytes."""
-        self.memory: Callable[[int], memoryview | None] = no_memory
-        """Memory for a message of this size, taken only as it is filled; None to let it grow."""
+        self.rooms: Rooms = NoRooms()
+        """Who lends memory for large messages."""
+        self.landing = Landing()
+        """Where the next fragment belongs, for whoever reads datagrams."""
         self.timers: Timers[Part] = Timers()
         self.out = Outbox()
         self.counters: Counter[str] = Counter()
@@ -75,7 +80,3 @@ class Env:
     def clock(self) -> int:
         """The time of day in microseconds, for stamps that others read."""
         return int((self.now + self.clock_offset) * 1e6)
-
-
-def no_memory(size: int) -> None:
-    """Nobody gives memory of a special kind."""

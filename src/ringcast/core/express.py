@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from ringcast.core.address import Address
-from ringcast.core.batch import Payload
+from ringcast.core.batch import FRAGMENT, Payload
 from ringcast.core.codec import (
     CHECKSUM,
     DATA,
@@ -29,6 +29,7 @@ from ringcast.core.codec import (
     VARIED,
     VERSION,
 )
+from ringcast.core.fragments import Fragments, read_header
 from ringcast.core.frames import Data, UnicastData
 from ringcast.core.outbox import Datagram
 from ringcast.core.slices import CUT_MAX, VIEW_PAYLOAD_SIZE, cut_uniform, cutter
@@ -36,6 +37,9 @@ from ringcast.core.view import ViewId
 
 EXPRESS_SIZE = HEADER_SIZE + DATA_SIZE
 """What such a datagram has besides its payloads."""
+
+MANY = 64
+"""Fragments of a message for which it is worth while to have them land."""
 
 _WHOLE = struct.Struct("!2sBBQQQIIBIQQQQQIIQQI")
 """The header, its checksum and the frame."""
@@ -58,6 +62,16 @@ def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Da
         Data.code, DATA.size, *run.view, run.start, run.origin, run.sent_at, run.flags, size
     )
     common_checksum = crc32(common, crc32(head))
+    if isinstance(payloads, Fragments) and step == 1:
+        for seqno, (header, piece) in enumerate(payloads.parts(), run.first):
+            place = _PLACE.pack(seqno, low, 1)
+            checksum = CHECKSUM.pack(crc32(place, common_checksum))
+            yield Datagram(
+                None,
+                [b"".join((head, checksum, common, place, header)), piece],
+                EXPRESS_SIZE + size,
+            )
+        return
     for begin in range(0, len(payloads), step):
         some = payloads[begin : begin + step]
         place = _PLACE.pack(run.first + begin, low, len(some))
@@ -135,11 +149,20 @@ class RunReader:
         self._next = b""
         """How a datagram begins that goes on with the run, and has as many messages."""
 
+    @property
+    def begins_message(self) -> bool:
+        """Whether the open run is the first fragment of many."""
+        run = self.run
+        if run is None or not run.flags & FRAGMENT:
+            return False
+        header = read_header(run.payloads[0])
+        return header is not None and header.index == 0 and header.count >= MANY
+
     def goes_on(self, datagram: bytes | memoryview) -> bool:
         """Whether a datagram goes on where the open run ends, in its batch: then it is joined."""
         run = self.run
-        if run is None:
-            return False
+        if run is None or not isinstance(run.payloads, list):
+            return False  # There is none, or its fragments have landed.
         count, size, payloads = self._count, run.size, run.payloads
         if bytes(datagram[:EXPRESS_SIZE]) != self._next:
             if len(datagram) <= EXPRESS_SIZE:
@@ -151,7 +174,6 @@ class RunReader:
         nbytes = count * size
         if len(datagram) != EXPRESS_SIZE + nbytes or not count:
             return False
-        assert isinstance(payloads, list)
         if count == self._count and self._cut is not None:
             payloads += self._cut(datagram, EXPRESS_SIZE)
         else:

@@ -13,9 +13,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import groupby
 from typing import overload
 
-from ringcast.core.batch import Payload
+from ringcast.core.batch import Batch, Payload
+from ringcast.core.rooms import Room
 
 _HEADER = struct.Struct("!QIIQ")
 
@@ -56,16 +58,17 @@ class Fragments(Sequence[Payload]):
     is free again once it has left.
     """
 
-    __slots__ = ("_header", "_indices", "_piece", "_view", "size")
+    __slots__ = ("_header", "_piece", "indices", "size", "view")
 
     def __init__(
         self, view: memoryview, piece: int, header: tuple[int, int, int], indices: range
     ) -> None:
-        self._view = view
+        self.view = view
+        """The message."""
         self._piece = piece
         self._header = header
         """Number of the message, count of its fragments, and its size."""
-        self._indices = indices
+        self.indices = indices
         begin = indices.start * piece
         self.size = FRAGMENT_HEADER_SIZE + min(piece, len(view) - begin)
         """Bytes of each."""
@@ -73,15 +76,26 @@ class Fragments(Sequence[Payload]):
     @property
     def nbytes(self) -> int:
         """Bytes of all of them."""
-        return self.size * len(self._indices)
+        return self.size * len(self.indices)
 
     @property
     def is_end(self) -> bool:
         """Whether the last fragment of the message is among them."""
-        return self._indices.stop == self._header[1]
+        return self.indices.stop == self._header[1]
+
+    def grow(self) -> None:
+        """The next one, which has the same size, is among them; for who has not passed them on."""
+        self.indices = range(self.indices.start, self.indices.stop + 1)
+
+    def parts(self) -> Iterator[tuple[bytes, memoryview]]:
+        """The header and the piece of each, to be sent without a copy."""
+        message, count, total = self._header
+        view, size, pack = self.view, self._piece, _HEADER.pack
+        for index in self.indices:
+            yield pack(message, index, count, total), view[index * size : (index + 1) * size]
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self.indices)
 
     @overload
     def __getitem__(self, at: int) -> Payload: ...
@@ -90,16 +104,16 @@ class Fragments(Sequence[Payload]):
 
     def __getitem__(self, at: int | slice) -> Payload | Fragments:
         if isinstance(at, slice):
-            return Fragments(self._view, self._piece, self._header, self._indices[at])
-        return self._make(self._indices[at])
+            return Fragments(self.view, self._piece, self._header, self.indices[at])
+        return self._make(self.indices[at])
 
     def __iter__(self) -> Iterator[Payload]:
-        return map(self._make, self._indices)
+        return map(self._make, self.indices)
 
     def _make(self, index: int) -> bytes:
         message, count, total = self._header
         begin = index * self._piece
-        piece = self._view[begin : begin + self._piece]
+        piece = self.view[begin : begin + self._piece]
         return b"".join((_HEADER.pack(message, index, count, total), piece))
 
 
@@ -155,20 +169,36 @@ class Cutting:
         return min(self.next * self._piece, len(self.payload))
 
 
+def split(batch: Batch, fragment_size: int, numbers: Iterator[int]) -> Iterator[Batch | Cutting]:
+    """A batch as runs of messages that fit a fragment, and larger ones by themselves, numbered."""
+    for is_large, group in groupby(batch.payloads, lambda p: len(p) > fragment_size):
+        payloads = list(group)
+        if is_large:
+            for payload in payloads:
+                yield Cutting(payload, next(numbers), fragment_size, batch.flags)
+        else:
+            nbytes, flags = sum(map(len, payloads)), batch.flags
+            yield Batch(batch.sender, payloads, nbytes, dest=batch.dest, flags=flags)
+
+
 class Assembly:
     """One message on its way in: what has come of it, or the reason why that is thrown away.
 
     Each piece is copied behind the others as it comes, while it is in the processor's cache, and
     its datagram is free again: keeping all of them to join them at the end takes twice the memory
-    and the time. Where the owner of the stack gives memory for the whole, it is filled; else it
-    grows with what has really come, in a BytesIO that hands it out without another copy."""
+    and the time. It grows with what has really come, in a BytesIO that hands it out without another
+    copy. Where there is memory for the whole (`settle`), pieces can also land where they belong,
+    without any copy."""
 
     __slots__ = (
         "_body",
+        "_piece",
         "_room",
+        "_view",
         "broken",
         "count",
         "first",
+        "landed",
         "last",
         "message",
         "nbytes",
@@ -178,9 +208,15 @@ class Assembly:
         "touched",
     )
 
-    def __init__(self, header: FragmentHeader, seqno: int, room: memoryview | None = None) -> None:
+    def __init__(self, header: FragmentHeader, seqno: int) -> None:
         self.message, self.count, self.total = header.message, header.count, header.total
-        self._room = room
+        self._room: Room | None = None
+        self._view: memoryview | None = None
+        """What the room looks like."""
+        self._piece = 0
+        """Bytes of each piece but the last."""
+        self.landed = 0
+        """Pieces before this index have come, or are where they belong and on their way up."""
         self.nbytes = 0
         """Bytes that are kept: what has really come, whatever the header promises."""
         self.first = seqno
@@ -211,10 +247,58 @@ class Assembly:
     def _keep(self, piece: memoryview) -> None:
         begin = self.nbytes
         self.nbytes += len(piece)
-        if self._room is None:
+        self._piece = self._piece or len(piece)
+        if self._room is None or self._view is None:
             self._body.write(piece)
         else:
-            self._room[begin : self.nbytes] = piece
+            self._room.prepare(self.nbytes)
+            self._view[begin : self.nbytes] = piece
+
+    # Landing -------------------------------------------------------------------------------------
+
+    def settle(self, room: Room) -> None:
+        """There is memory for the whole: to be called before anything has come."""
+        assert not self.nbytes
+        self._room, self._view = room, room.view
+
+    @property
+    def is_open(self) -> bool:
+        """Whether pieces can land: all that came are of one size, and more are to come."""
+        return (
+            self._room is not None
+            and self.next < self.count == -(-self.total // self._piece)
+            and self.nbytes == self.next * self._piece
+        )
+
+    def place(self, index: int) -> memoryview | None:
+        """Where this piece belongs; None when it may be there already, or there is none."""
+        if self._room is None or self._view is None or not self.landed <= index < self.count:
+            return None
+        begin = index * self._piece
+        self._room.prepare(min(begin + self._piece, self.total))
+        return self._view[begin : begin + self._piece]
+
+    def fragments(self, index: int) -> Fragments:
+        """The fragment that has landed in this place."""
+        assert self._view is not None
+        header = (self.message, self.count, self.total)
+        return Fragments(self._view, self._piece, header, range(index, index + 1))
+
+    def take_landed(self, first: int, fragments: Fragments) -> bool:
+        """Take fragments that are in their places; False when they are not the next of this."""
+        indices = fragments.indices
+        if (
+            fragments.view is not self._view
+            or first != self.last + 1
+            or indices.start != self.next
+            or self.nbytes != self.next * self._piece
+        ):
+            return False
+        self.last, self.next = first + len(indices) - 1, indices.stop
+        self.nbytes = min(self.next * self._piece, self.total)
+        return True
+
+    # The end -------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -233,9 +317,10 @@ class Assembly:
             self.give_up("its parts do not fit together")
         if self.broken is not None:
             return None
-        whole = self._body.getvalue() if self._room is None else self._room.toreadonly()
+        whole = self._body.getvalue() if self._view is None else self._view.toreadonly()
         self._free()
         return whole
 
     def _free(self) -> None:
-        self._room, self._body, self.nbytes = None, BytesIO(), 0
+        self._room = self._view = None
+        self._body, self.nbytes = BytesIO(), 0

@@ -25,6 +25,7 @@ from ringcast.core.events import Event, Suspected, ViewChange
 from ringcast.core.express import RunReader, read_pair
 from ringcast.core.frames import Frame
 from ringcast.core.inbox import Desk, Inbox
+from ringcast.core.landing import LANDED
 from ringcast.core.outbox import Datagram
 from ringcast.core.part import Installation, Part, Spec
 from ringcast.core.ports import Ports
@@ -46,6 +47,9 @@ class Stack:
         self.env = Env(peer, rng, clock_offset)
         self._group_id = group_id(group)
         self._reader = RunReader(self._group_id)
+        self.landing = self.env.landing
+        """Where the next datagram may be written to; LANDED stands for one that was."""
+        self.landing.group = self._group_id
         self._inbox = Inbox(self.env)
         self._built = build(specs, self.env, self._inbox, self._group_id)
         self._top = self._built.top
@@ -90,20 +94,24 @@ class Stack:
         Each is done with when the next is asked for: of a memoryview, what is kept is copied.
         """
         self.env.now = max(now, self.env.now)
-        gate, reader = self._built.gate, self._reader
-        group, me = self._group_id, self.env.me
+        gate, reader, landing = self._built.gate, self._reader, self.landing
         view = NO_VIEW if self.view is None else self.view.id
         for datagram in datagrams:
             if gate is not None and not gate.admit():
                 continue
-            if not reader.goes_on(datagram):
+            if datagram is LANDED:
+                if not landing.goes_on(reader.run):
+                    run = landing.begin(view)
+                    self._take_run()
+                    reader.run = run
+                if landing.offer is None:
+                    self._take_run()  # It was the last fragment of its message.
+            elif not reader.goes_on(datagram):
                 self._take_run()
                 if not reader.begin(datagram, view):
-                    pair = read_pair(datagram, group, me)
-                    if pair is None:
-                        self._take_datagram(datagram)
-                    else:
-                        self._take((pair[1],), pair[0])
+                    self._take_datagram(datagram)
+                elif landing.is_used and reader.begins_message:
+                    self._take_run()  # So that the next one can land.
             del datagram  # Its memory is for the next one, which may be read only now.
         self._take_run()
 
@@ -113,6 +121,10 @@ class Stack:
             self._take((run,), run.origin)
 
     def _take_datagram(self, datagram: bytes | memoryview) -> None:
+        pair = read_pair(datagram, self._group_id, self.env.me)
+        if pair is not None:
+            self._take((pair[1],), pair[0])
+            return
         try:
             source, frames = decode(datagram, self._group_id, self.env.me)
             self._take(frames, source)

@@ -19,18 +19,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, count
 from typing import ClassVar
 
 from ringcast.core.address import Address
-from ringcast.core.assemblies import Assemblies
+from ringcast.core.assemblies import Assemblies, Stream
 from ringcast.core.batch import FRAGMENT, Batch, Payload
 from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
 from ringcast.core.env import Env
 from ringcast.core.events import Progress, Skipped
-from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, WHOLE, Assembly, Cutting, Fragments
+from ringcast.core.fragments import (
+    FRAGMENT_HEADER_SIZE,
+    WHOLE,
+    Assembly,
+    Cutting,
+    Fragments,
+    split,
+)
 from ringcast.core.part import Installation, Layer, Spec
 from ringcast.core.ports import Ports
 from ringcast.core.timers import NEVER
@@ -38,6 +44,8 @@ from ringcast.errors import ConfigError
 
 RUN_MAX = 16
 """Fragments that are sent at once; more would make bursts of them."""
+TIDY_INTERVAL = 1.0
+"""Seconds between two looks at the memory that was lent for large messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +116,8 @@ class FragmentLayer(Layer):
         self._assemblies = Assemblies(
             spec.max_message, spec.max_incomplete, spec.max_incomplete_bytes, env
         )
-        self._messages = 0
+        self._numbers = count(1)
+        """Of messages that are cut."""
         self._flags = FRAGMENT
         self._pushing = False
         self._again = False
@@ -134,7 +143,7 @@ class FragmentLayer(Layer):
                 self.below.down(batch)
                 return
             self._queues[batch.dest] = deque()
-        self._queues[batch.dest].extend(self._split(batch))
+        self._queues[batch.dest].extend(split(batch, self.frag_size, self._numbers))
         self._push()
 
     def resume(self) -> None:
@@ -171,18 +180,6 @@ class FragmentLayer(Layer):
     def incomplete_of(self, sender: Address) -> int:
         """Bytes that have come of this sender's message to the group."""
         return self._assemblies.nbytes_of((sender, True))
-
-    def _split(self, batch: Batch) -> Iterator[Batch | Cutting]:
-        """The batch as runs of small messages, and large ones by themselves."""
-        for is_large, group in groupby(batch.payloads, lambda p: len(p) > self.frag_size):
-            payloads = list(group)
-            if is_large:
-                for payload in payloads:
-                    self._messages += 1
-                    yield Cutting(payload, self._messages, self.frag_size, batch.flags)
-            else:
-                nbytes, flags = sum(map(len, payloads)), batch.flags
-                yield Batch(batch.sender, payloads, nbytes, dest=batch.dest, flags=flags)
 
     def _push(self) -> None:
         """Send what waits, as far as there is room. Sending may make room: then once more."""
@@ -246,12 +243,12 @@ class FragmentLayer(Layer):
 
     def _send_run(self, run: Batch, messages: int, nbytes: int) -> Batch | None:
         """Send what there is room for, and return the rest."""
-        count = min(len(run), messages)
+        most = min(len(run), messages)
         if run.nbytes > nbytes:
             ends = list(accumulate(map(len, run.payloads)))
-            count = min(count, max(1, bisect_right(ends, nbytes)))
-        middle = run.first + count
-        rest = None if count == len(run) else run.part(middle, run.last)
+            most = min(most, max(1, bisect_right(ends, nbytes)))
+        middle = run.first + most
+        rest = None if most == len(run) else run.part(middle, run.last)
         self.below.down(run.part(run.first, middle - 1))
         return rest
 
@@ -278,15 +275,16 @@ class FragmentLayer(Layer):
         cutting = self._queues[None][0]
         assert isinstance(cutting, Cutting)
         assert isinstance(batch.payloads, Fragments)
-        if not batch.payloads.is_end:
-            self._intake.absorbed(batch)
-            return
-        if len(batch) > 1:
-            self._intake.absorbed(batch.part(batch.first, batch.last - 1))
-        self._up_whole(batch, batch.last, cutting.payload)
+        end = batch.last - 1 if batch.payloads.is_end else batch.last
+        if batch.first <= end:
+            self._intake.absorbed(batch.part(batch.first, end))
+        if batch.payloads.is_end:
+            self._up_whole(batch, batch.last, cutting.payload)
 
     def _up_fragments(self, batch: Batch) -> None:
         stream = (batch.sender, batch.dest is None)
+        if isinstance(batch.payloads, Fragments) and self._up_landed(stream, batch):
+            return
         begin = batch.first
         for seqno, payload in enumerate(batch.payloads, batch.first):
             assembly = self._assemblies.take(stream, seqno, payload, self.env.now)
@@ -308,6 +306,30 @@ class FragmentLayer(Layer):
             self._intake.absorbed(batch.part(begin, batch.last))
         if not self._assemblies or not self.env.timers.is_set(self, "incomplete"):
             self._watch()
+        self._aim(stream)
+
+    def _up_landed(self, stream: Stream, batch: Batch) -> bool:
+        """Take a run whose fragments are in their places; False when they are not the next."""
+        assembly = self._assemblies.take_landed(stream, batch, self.env.now)
+        if assembly is None:
+            return False
+        if assembly.broken is None:
+            self._report(batch.sender, assembly, assembly.nbytes, assembly.total)
+        end = batch.last - 1 if assembly.ended else batch.last
+        if batch.first <= end:
+            self._intake.absorbed(batch.part(batch.first, end))
+        if assembly.ended:
+            self._up_ended(batch, batch.last, assembly)
+            self._watch()
+        self._aim(stream)
+        return True
+
+    def _aim(self, stream: Stream) -> None:
+        if stream[1]:
+            self._assemblies.aim(stream)
+        if self._assemblies.lent:
+            self._assemblies.lent = False
+            self.env.timers.set_earlier(self, "tidy", self.env.now + TIDY_INTERVAL)
 
     def _begun(self, batch: Batch, assembly: Assembly) -> None:
         """The first fragment of a message has come."""
@@ -317,6 +339,7 @@ class FragmentLayer(Layer):
     def _up_ended(self, batch: Batch, seqno: int, assembly: Assembly) -> None:
         whole = assembly.take()
         if whole is not None:
+            self.env.landing.is_whole = isinstance(whole, memoryview)
             self._up_whole(batch, seqno, whole)
             return
         self.env.counters["skipped_incomplete"] += 1
@@ -324,20 +347,16 @@ class FragmentLayer(Layer):
         self._control.emit(Skipped(batch.sender, assembly.first, seqno, reason, is_direct))
 
     def _up_whole(self, batch: Batch, seqno: int, payload: Payload) -> None:
-        self.above.up(
-            Batch(
-                batch.sender,
-                [payload],
-                len(payload),
-                dest=batch.dest,
-                first=seqno,
-                flags=batch.flags & ~FRAGMENT,
-                sent_at=batch.sent_at,
-            )
-        )
+        whole = Batch(batch.sender, [payload], len(payload), dest=batch.dest, first=seqno)
+        whole.flags, whole.sent_at = batch.flags & ~FRAGMENT, batch.sent_at
+        self.above.up(whole)
 
     def on_timer(self, name: str) -> None:
-        """Give up messages of which nothing has come for too long."""
+        """Give up messages of which nothing has come for too long; give back memory."""
+        if name == "tidy":
+            if self.env.rooms.tidy():
+                self.env.timers.set(self, "tidy", self.env.now + TIDY_INTERVAL)
+            return
         timeout = self.spec.incomplete_timeout
         reason = f"nothing of it came for {timeout:g} seconds"
         self._assemblies.expire(self.env.now - timeout, reason)
@@ -361,13 +380,10 @@ class FragmentLayer(Layer):
                 del self._queues[member]
                 self.env.counters["dropped_backlog"] += 1
         head = self._queues[None][0] if None in self._queues else None
-        if isinstance(head, Cutting) and head.next and self._has_newcomers(installation):
-            self._messages += 1
-            head.begin_anew(self._messages)
+        newcomers = set(installation.joined) - {self.env.me}
+        if isinstance(head, Cutting) and head.next and newcomers:
+            head.begin_anew(next(self._numbers))
             self.env.counters["begun_anew"] += 1
-
-    def _has_newcomers(self, installation: Installation) -> bool:
-        return any(member != self.env.me for member in installation.joined)
 
     def _report(self, sender: Address, message: Cutting | Assembly, done: int, total: int) -> None:
         step = self.spec.progress_step

@@ -24,12 +24,13 @@ from ringcast.core.view import View
 from ringcast.errors import Closed, LocalError, RingcastError, Timeout
 from ringcast.runtime.blame import Complaint, timeout
 from ringcast.runtime.figures import figures
-from ringcast.runtime.heap import large_memory
+from ringcast.runtime.heap import Heap
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
 from ringcast.runtime.observer import Observer
 from ringcast.runtime.outgoing import Outgoing, Run
 from ringcast.runtime.service import Service, Services
 from ringcast.runtime.transport import make_transport
+from ringcast.runtime.udp import UdpTransport
 from ringcast.runtime.waiters import MakeWaiter, Waiter
 from ringcast.spec import StackSpec
 
@@ -68,7 +69,9 @@ class Member:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
             rng = random.Random(secrets.randbits(64))
             self.stack = spec.build(self.peer, group, rng, time.time() - time.monotonic())
-            self.stack.env.memory = large_memory
+            self.stack.env.rooms = heap = Heap()
+            if isinstance(self.transport, UdpTransport):
+                self.transport.use(self.stack.landing)
             if observer is not None:
                 observer.begin(self.stack)
             elif not receive:
@@ -87,7 +90,7 @@ class Member:
         self.alarm: Callable[[], None] = lambda: None
         self.left = False
         """Whether the application itself wanted the group to be closed."""
-        self.endings: list[Callable[[], None]] = []
+        self.endings: list[Callable[[], None]] = [heap.clear]
         """What is to be done once the network is let go of."""
         self._leave_by = FOREVER
         self._lock = threading.Lock()

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import source_of
+from ringcast.core.landing import LANDED, Landing
 from ringcast.core.outbox import GATHER_SIZE, Datagram
 from ringcast.errors import ConfigError
 from ringcast.runtime.endpoints import (
@@ -52,6 +53,7 @@ class UdpTransport:
     def __init__(self, spec: Udp) -> None:
         self.spec = spec
         self.counters: Counter[str] = Counter()
+        self.landing = Landing()
         self.endpoint = ""
         self._ready = select.poll()
         self._sockets: list[socket.socket] = []
@@ -232,7 +234,12 @@ class UdpTransport:
 
     # Receiving ------------------------------------------------------------------------------------
 
-    def receive(self, limit: int) -> Iterator[bytes]:
+    def use(self, landing: Landing) -> None:
+        """Have the kernel write the next datagram where it is expected to belong."""
+        self.landing = landing
+        landing.is_used = True
+
+    def receive(self, limit: int) -> Iterator[bytes | memoryview]:
         """What is there, up to `limit` datagrams of each socket, each read when it is asked for.
 
         So the memory of one is free again for the next, and stays in the processor's cache.
@@ -240,18 +247,28 @@ class UdpTransport:
         for fd, _ in self._ready.poll(0):
             yield from self._read(self._by_fd[fd], limit)
 
-    def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes]:
+    def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes | memoryview]:
         sources = self._sources
+        landing = self.landing if sock is not self._unicast else _NOWHERE
         count = nbytes = 0
+        data: bytes | memoryview
         try:
             while count < limit:
-                data, source = sock.recvfrom(DATAGRAM_MAX, socket.MSG_DONTWAIT)
+                if landing.offer is None:
+                    data, source = sock.recvfrom(DATAGRAM_MAX, socket.MSG_DONTWAIT)
+                    size = len(data)
+                else:
+                    size, _, _, source = sock.recvmsg_into(landing.offer, 0, socket.MSG_DONTWAIT)
+                    data = landing.landed(size)
                 if source not in sources:
-                    self._on_source(data, source)
+                    self._on_source(landing.heads if data is LANDED else data, source)
                 count += 1
-                nbytes += len(data)
+                nbytes += size
                 yield data
                 del data
+                if landing.is_whole:
+                    landing.is_whole = False
+                    break
         except BlockingIOError:
             pass
         except OSError as error:  # Such as a port that nobody listens at, reported by the network.
@@ -260,7 +277,7 @@ class UdpTransport:
         self.counters["received_datagrams"] += count
         self.counters["received_bytes"] += nbytes
 
-    def _on_source(self, data: bytes, source: SocketAddress) -> None:
+    def _on_source(self, data: bytes | bytearray | memoryview, source: SocketAddress) -> None:
         """Somebody is heard from a new place: good enough for answers until it says where it is."""
         address = source_of(data)
         if address is None:
@@ -276,6 +293,10 @@ class UdpTransport:
         if len(self._peers) >= PEERS_MAX:
             self._peers.pop(next(iter(self._peers)), None)
         self._peers[address] = addresses
+
+
+_NOWHERE = Landing()
+"""What comes for this member alone is no large message to the group."""
 
 
 def _receive_buffer(sock: socket.socket, wanted: int) -> int:

@@ -18,6 +18,7 @@ from ringcast.core.view import View
 from ringcast.errors import Closed, LocalError, Timeout
 from ringcast.services.calls import Pending, Wait
 from ringcast.sim.checks import Witness
+from ringcast.sim.landing import PlainRooms, land
 from ringcast.sim.log import Delivered, Log
 from ringcast.sim.memory import Memory
 from ringcast.sim.network import RECEIVE_BUFFER
@@ -57,6 +58,7 @@ class Member:
         world = self._world
         self.peer: Peer
         self.number, self.peer, self.stack = world.build(self.name, self.spec)
+        self.stack.env.rooms = PlainRooms()
         self.state = State.RUNNING
         self.witness = Witness(self.name, self.peer.address)
         self.probe = Probe(self.stack)
@@ -245,7 +247,7 @@ class Member:
         now = self._world.now
         if datagrams:
             self._world.trace.arrived(now, self.number, datagrams)
-            self.stack.receive(datagrams, now)
+            self.stack.receive(land(datagrams, self.stack.landing), now)
         if self.stack.deadline <= now:
             self.stack.wake(now)
         self._after()

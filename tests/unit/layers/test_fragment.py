@@ -16,6 +16,7 @@ from ringcast.errors import ConfigError
 from ringcast.layers.fragment import Fragment, FragmentLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
+from ringcast.sim.landing import PlainRoom
 from tests.unit.harness import Net, bad_network
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
 from tests.unit.layers.ladder import given as given_to
@@ -261,3 +262,47 @@ def test_a_fragment_has_to_fit_a_datagram() -> None:
     climbers(1, Fragment(frag_size=SIZE), NakAck4())
     with pytest.raises(ConfigError, match=f"at most {SIZE} bytes"):
         climbers(1, Fragment(frag_size=SIZE + 1), NakAck4())
+
+
+# --- memory that is lent -------------------------------------------------------------------------
+
+
+class Lent:
+    """Memory for messages from 10,000 bytes on; says how often it was asked and tidied."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.tidied = 0
+
+    def room(self, size: int) -> PlainRoom | None:
+        self.sizes.append(size)
+        return PlainRoom(size) if size >= 10_000 else None
+
+    def tidy(self) -> bool:
+        self.tidied += 1
+        return self.tidied < 3
+
+
+def test_a_large_message_is_put_together_in_memory_that_is_lent() -> None:
+    net, (a, b, _) = climbers(
+        3, Fragment(), NakAck4(), Unicast(), policy=bad_network(1, 0.0, 0.0, 0.01)
+    )
+    b.env.rooms = lent = Lent()
+    messages = [noise(50_000, 1), noise(5_000, 2), noise(SIZE, 3)]
+    a.send(messages)
+    net.run(2.0)
+    assert [payload for *_, payload in b.messages] == messages
+    assert lent.sizes[0] == 50_000
+
+
+def test_memory_that_was_lent_is_tidied_until_there_is_none() -> None:
+    net, (a, b, _) = climbers(
+        3, Fragment(), NakAck4(), Unicast(), policy=bad_network(1, 0.0, 0.0, 0.01)
+    )
+    b.env.rooms = lent = Lent()
+    a.send([noise(5_000)])
+    net.run(10.0)
+    assert lent.tidied == 0
+    a.send([noise(50_000)])
+    net.run(10.0)
+    assert lent.tidied == 3

@@ -8,11 +8,17 @@ import time
 import pytest
 
 from ringcast.core.address import Address, Peer
+from ringcast.core.batch import FRAGMENT
 from ringcast.core.codec import HEADER_SIZE, encode
+from ringcast.core.express import encode_run
+from ringcast.core.fragments import FRAGMENT_HEADER_SIZE, Assembly, Cutting, read_header
+from ringcast.core.frames import Data
 from ringcast.core.outbox import Datagram
+from ringcast.core.view import ViewId
 from ringcast.errors import ConfigError
 from ringcast.runtime.own_filter import drop_own
 from ringcast.runtime.udp import UdpTransport
+from ringcast.sim.landing import PlainRoom
 from ringcast.transports import Udp
 
 ME, OTHER = Address(0x1234_5678_9ABC_DEF0), Address(0x1234_5678_9ABC_DEF1)
@@ -31,7 +37,7 @@ def received(transport: UdpTransport, count: int) -> list[bytes]:
     while len(got) < count:
         left = until - time.monotonic()
         assert select.select(transport.filenos(), (), (), max(left, 0.0))[0], "nothing came"
-        got += transport.receive(32)
+        got += map(bytes, transport.receive(32))
     return got
 
 
@@ -70,6 +76,39 @@ def test_datagrams_of_all_shapes_arrive() -> None:
         ]
         b.send([datagram(Address(5), OTHER)], ())
         assert b.counters["dropped_unknown_target"] == 1
+    finally:
+        a.close()
+        b.close()
+
+
+def test_the_next_fragment_of_a_large_message_lands_in_its_place() -> None:
+    message = bytes(n % 251 for n in range(10_000))
+    fragments = Cutting(message, 1, FRAGMENT_HEADER_SIZE + 1_000).cut(10)
+    run = Data(ViewId(1, ME), 0, ME, 1, 0, 0, FRAGMENT, fragments, fragments.nbytes, fragments.size)
+    sent = list(encode_run(7, ME, run, 1))
+    header = read_header(fragments[0])
+    assert header is not None
+    assembly = Assembly(header, 1)
+    assembly.settle(PlainRoom(len(message)))
+    assembly.add(header, 1, fragments[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        spec = Udp(bind="127.0.0.1", multicast_port=free.getsockname()[1])
+    a, b = UdpTransport(spec), UdpTransport(spec)
+    a.open(ME, 7)
+    b.open(OTHER, 7)
+    b.landing.group = 7
+    b.landing.aim(ME, assembly)
+    try:
+        a.send([datagram(b.endpoint, ME, b"for b alone")], ())
+        assert received(b, 1)[0].endswith(b"for b alone")
+        assert b.landing.offer is not None, "what is for one member is not written there"
+        a.send(sent[1:2], ())
+        assert received(b, 1) == [b""]
+        landed = b.landing.begin(ViewId(1, ME))
+        assert list(landed.payloads) == [fragments[1]]
+        a.send(sent[3:5], ())
+        assert received(b, 2) == [b"".join(d.buffers) for d in sent[3:5]]
     finally:
         a.close()
         b.close()
