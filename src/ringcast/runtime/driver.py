@@ -15,6 +15,7 @@ import contextlib
 import threading
 import time
 
+from ringcast.core.batch import Batch
 from ringcast.core.events import Event
 from ringcast.errors import Closed
 from ringcast.runtime.member import Member
@@ -24,6 +25,8 @@ from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
 
 GRACE = 0.005
 """Seconds that somebody who attends may take before the driver's thread steps in."""
+MUCH = 32
+"""Messages at once after which it is likely that more have come already."""
 DETACH_WAIT = 60.0
 """Seconds that a loop has to stop watching a descriptor; it is not closed before."""
 FOREVER = float("inf")
@@ -38,9 +41,13 @@ class Driver:
         self._seat, self._guest_seat = Seat(fds), Seat(fds)
         self._guest = threading.Lock()
         """Held by the thread that attends."""
+        self._sitter = ThreadWaiter()
+        """The thread that sits in the guest's seat until something comes."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that attends."""
         self._attended_until = -FOREVER
+        self._has_come = False
+        """Whether something waits at the network, as far as those know who take messages."""
         self._steps = 0
         """Of those who attend: when it does not rise, they are absent."""
         self._end_lock = threading.Lock()
@@ -110,34 +117,43 @@ class Driver:
         """The next events, for a thread or task that comes again soon: so it attends."""
         self._steps += 1
         self._attended_until = time.monotonic() + GRACE
-        return self.member.take(limit, who, pull=True)
+        events = self.member.take(limit, who, self._has_come)
+        # Where much came, more has come meanwhile; else it is cheaper to wait for it.
+        self._has_come = sum(map(_count, events)) >= MUCH
+        return events
 
     def listen(self, until: float) -> None:
         """Wait until there may be something to take, the member is closed or the time has come."""
-        waiter = self.member.watch(ThreadWaiter)
-        if waiter is None:
-            return
-        assert isinstance(waiter, ThreadWaiter)
         if self._guest.acquire(blocking=False):
             try:
-                self._sit(waiter, until)
+                self._sit(until)
             finally:
                 self._guest.release()
-        else:
-            waiter.wait(_left(until))
-        if not waiter.told:
-            self.member.unwatch(waiter)
+            return
+        waiter = self.member.watch(ThreadWaiter)
+        if waiter is not None:
+            assert isinstance(waiter, ThreadWaiter)
+            if not waiter.wait(_left(until)):
+                self.member.unwatch(waiter)
 
-    def _sit(self, waiter: ThreadWaiter, until: float) -> None:
-        waiter.seat = self._guest_seat
+    def _sit(self, until: float) -> None:
+        sitter = self._sitter
+        sitter.sit(self._guest_seat)
+        if self.member.watch(self._the_sitter) is None:
+            return
         self._attended_until = FOREVER
         try:
-            if not waiter.told:
-                self._guest_seat.wait(until - time.monotonic())
+            if not sitter.told:
+                self._has_come = self._guest_seat.wait(until - time.monotonic())
         except OSError as error:
             self._on_seat_error(error)
         finally:
             self._attended_until = time.monotonic() + GRACE
+            if not sitter.told:
+                self.member.unwatch(sitter)
+
+    def _the_sitter(self) -> Waiter:
+        return self._sitter
 
     def _on_seat_error(self, error: OSError) -> None:
         if self.member.closed is None:
@@ -217,6 +233,7 @@ class Driver:
     def _on_readable(self) -> None:
         if self.member.call_readers():  # Who waits for messages takes what came by itself.
             self._attended_until = time.monotonic() + GRACE
+            self._has_come = True
             return
         with contextlib.suppress(Closed):  # Whoever waits is told.
             self.step()
@@ -235,6 +252,10 @@ class Driver:
         with contextlib.suppress(RuntimeError):  # It was closed meanwhile.
             loop.call_soon_threadsafe(stop)
             done.wait(DETACH_WAIT)
+
+
+def _count(event: Event) -> int:
+    return len(event) if isinstance(event, Batch) else 0
 
 
 def _left(until: float) -> float | None:

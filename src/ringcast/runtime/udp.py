@@ -34,6 +34,8 @@ from ringcast.transports import Udp
 DATAGRAM_MAX = 65_536
 PEERS_MAX = 4_096
 """Members and sources that are remembered; beyond it the oldest are forgotten."""
+SMALL = 10_000
+"""After a datagram below this size it is likely that no other has come yet, in bytes."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
 SEND_WAIT_MICROSECONDS = 20_000
@@ -269,6 +271,8 @@ class UdpTransport:
                 if landing.is_whole:
                     landing.is_whole = False
                     break
+                if size < SMALL and not self._ready.poll(0):
+                    break  # Nothing else is there: to be told so by an error costs more.
         except BlockingIOError:
             pass
         except OSError as error:  # Such as a port that nobody listens at, reported by the network.

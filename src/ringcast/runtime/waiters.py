@@ -41,6 +41,10 @@ class ThreadWaiter:
         self._gate = threading.Lock()
         self._gate.acquire()
 
+    def sit(self, seat: Seat) -> None:
+        """The running thread will wait in this seat, once more perhaps."""
+        self.who, self.told, self.seat = threading.get_ident(), False, seat
+
     def tell(self) -> None:
         """Let the thread go on."""
         self.told = True
