@@ -4,7 +4,7 @@ A gap is asked for at its second sighting: first seen when a later message overt
 when it is still there after a delay that adapts to the reordering seen on the path, so that
 reordering costs no request and a loss does not wait for an interval. All gaps are asked for at
 once, as ranges. What was asked for and did not come is asked for again after a round trip and four
-times its usual variation (as TCP does), then twice as long, and so on up to a bound.
+times its usual variation (as TCP does), a few times; then twice as long, and so on up to a bound.
 
 Gaps only open at the high end of a window, so a sighting is an interval of seqnos: what is still
 missing in it is read from the window's gaps when its time comes, and nothing needs to be updated
@@ -18,6 +18,9 @@ from ringcast.core.timers import NEVER
 from ringcast.core.windows import ReceiveWindow
 
 SIGHTINGS_MAX = 64
+EAGER = 3
+"""So often it is asked at the same interval: that a request or its answer was lost as well says
+nothing of the path, and who waits for long is what all wait for."""
 GUESS = 5
 """How many times the least delay a round trip takes, until one was seen."""
 
@@ -45,7 +48,8 @@ class Pace:
         """How long after having asked so many times it is asked again."""
         wait = GUESS * self.delay_min if self._rtt is None else self._rtt + 4 * self._spread
         first = min(max(self.repeat_min, wait), 2 * self.delay_max)
-        return min(first * 2.0 ** min(tries - 1, 16), max(2 * self.delay_max, 4 * first))
+        longer = 2.0 ** min(max(tries - EAGER, 0), 16)
+        return min(first * longer, max(2 * self.delay_max, 4 * first))
 
     def answered(self, seconds: float, tries: int) -> None:
         """An answer came so long after the first of so many requests.

@@ -72,8 +72,8 @@ class Driver:
                 if member.outgoing.hot:
                     due = min(due, time.monotonic() + PAUSE)
                 came = seat.wait(due - time.monotonic())
-                if not (came and self._is_attended()):
-                    due = member.step()
+                # While it rested, the bell may have rung for a time that is sooner.
+                due = member.due if came and self._is_attended() else member.step()
         except BaseException as error:
             member.fail(error)
         finally:

@@ -93,9 +93,9 @@ class Member:
         self.endings: list[Callable[[], None]] = [heap.clear]
         """What is to be done once the network is let go of."""
         self._leave_by = FOREVER
-        self._lock = threading.Lock()
-        self._helm = threading.Lock()
-        self._told = FOREVER
+        self._lock, self._helm = threading.Lock(), threading.Lock()
+        self.due = FOREVER
+        """When a step is due if nothing comes, as the driver was told."""
         self._seen: View | None = None
         self._shut = False
 
@@ -121,7 +121,7 @@ class Member:
                 self._take_in(datagrams, now)
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
-                self._told = due = self._settle(now)
+                self.due = due = self._settle(now)
                 return due
 
     def _pull(self, now: float) -> bool:
@@ -169,8 +169,8 @@ class Member:
         due = min(stack.deadline, self.transport.deadline)
         if outgoing.queues or service.waiting:
             due = min(due, now + RELIEF_AFTER)
-        if due < self._told:
-            self._told = due
+        if due < self.due:
+            self.due = due
             self.alarm()
         if self._observer is not None:
             self._observer.settled(bool(outgoing.queues))
