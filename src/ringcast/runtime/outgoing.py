@@ -32,7 +32,7 @@ SINGLE_MAX = 4_096
 """The largest message that is noted down, in bytes."""
 TALK_MAX = 8_192
 """Calls and letters that may wait for room to one destination; one on top of that is dropped."""
-SINGLES_BYTES = 500_000
+SINGLES_BYTES = 1_000_000
 SINGLES_MAX = 1_024
 """How much is noted down, about, before the caller sends it."""
 
