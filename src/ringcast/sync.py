@@ -172,6 +172,7 @@ class Group(SyncAnswering):
     def _send(self, payloads: Sequence[Payload], to: Address | None, timeout: float | None) -> None:
         run = self._member.send(payloads, to, ThreadWaiter)
         if run is None:
+            self._driver.asks = len(payloads) == 1
             return
         try:
             assert isinstance(run.waiter, ThreadWaiter)

@@ -272,6 +272,8 @@ MOMENTS = (
         title="a question to one member and its answer, 100 bytes, one at a time",
         rows=(RAW_PING, ringcast("ringcast async", api="async"), ringcast("ringcast sync")),
         goals=(
+            Goal(who="ringcast sync", figure="p50", most=1.5),
+            Goal(who="ringcast sync", figure="p99", most=3.0),
             Goal(who="ringcast async", figure="p50", most=1.5),
             Goal(who="ringcast async", figure="p99", most=3.0),
         ),

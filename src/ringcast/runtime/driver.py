@@ -25,6 +25,10 @@ from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
 
 GRACE = 0.005
 """Seconds that somebody who attends may take before the driver's thread steps in."""
+MOMENT = 0.000_1
+"""Seconds for which whoever has sent a single message looks for an answer before it sleeps."""
+SKIPPED = 16
+"""When no answer has come within a moment, so many others are not looked for."""
 MUCH = 32
 """Messages at once after which it is likely that more have come already."""
 DETACH_WAIT = 60.0
@@ -48,6 +52,10 @@ class Driver:
         self._attended_until = -FOREVER
         self._has_come = False
         """Whether something waits at the network, as far as those know who take messages."""
+        self.asks = False
+        """Whether a single message was just sent, which may be a question."""
+        self._in_vain = 0
+        """How many answers are still not looked for, since one has not come at once."""
         self._steps = 0
         """Of those who attend: when it does not rise, they are absent."""
         self._end_lock = threading.Lock()
@@ -137,6 +145,9 @@ class Driver:
                 self.member.unwatch(waiter)
 
     def _sit(self, until: float) -> None:
+        if self.asks and self._is_answered():
+            self._has_come = True
+            return
         sitter = self._sitter
         sitter.sit(self._guest_seat)
         if self.member.watch(self._the_sitter) is None:
@@ -151,6 +162,20 @@ class Driver:
             self._attended_until = time.monotonic() + GRACE
             if not sitter.told:
                 self.member.unwatch(sitter)
+
+    def _is_answered(self) -> bool:
+        """Whether something comes within a moment: then it is cheaper not to fall asleep, for
+        whoever has just sent a message as well as for whoever would have to wake it."""
+        self.asks = False
+        if self._in_vain:
+            self._in_vain -= 1
+            return False
+        look, until = self._guest_seat.look, time.monotonic() + MOMENT
+        while time.monotonic() < until:
+            if look():
+                return True
+        self._in_vain = SKIPPED
+        return False
 
     def _the_sitter(self) -> Waiter:
         return self._sitter

@@ -34,6 +34,10 @@ class Seat:
         self._quiet()
         return len(ready) > 1
 
+    def look(self) -> bool:
+        """Whether something has come, or the bell has rung, without waiting."""
+        return bool(self._poll.poll(0))
+
     def rest(self, timeout: float) -> None:
         """Until the bell rings or the time is over, whatever comes."""
         ready, _, _ = select.select([self._bell], (), (), max(timeout, 0.0))

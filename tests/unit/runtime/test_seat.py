@@ -36,6 +36,14 @@ def test_it_returns_when_the_bell_rings_and_only_once(wire: tuple[Seat, socket.s
     assert time.monotonic() - start >= 0.009
 
 
+def test_a_look_waits_for_nothing(wire: tuple[Seat, socket.socket]) -> None:
+    seat, other = wire
+    assert not seat.look()
+    other.send(b"x")
+    assert seat.look()
+    assert seat.wait(float("inf"))
+
+
 def test_rest_hears_the_bell_only(wire: tuple[Seat, socket.socket]) -> None:
     seat, other = wire
     other.send(b"x")

@@ -1,0 +1,61 @@
+"""Who attends to a member, and how long it looks before it sleeps."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ringcast import presets
+from ringcast.core.events import Event, ViewChange
+from ringcast.runtime.driver import SKIPPED, Driver
+from ringcast.runtime.member import Member
+from ringcast.transports import Memory
+
+SOON = 30.0
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    """The driver of a member that is alone in its group, and has nothing to take."""
+    spec = presets.loopback().replace(Memory())
+    driver = Driver(Member("g", spec, "me", receive=True, backlog_bytes=1_000))
+    driver.start()
+    events: list[Event] = []
+    until = time.monotonic() + SOON
+    while not events and time.monotonic() < until:
+        driver.listen(until)
+        events += driver.take(10, "test")
+    assert [type(event) for event in events] == [ViewChange]
+    yield driver
+    driver.member.close()
+
+
+def test_a_question_is_waited_for_awake_only_where_answers_come_at_once(driver: Driver) -> None:
+    looks: list[float] = []
+
+    def look() -> bool:
+        looks.append(time.monotonic())
+        return False
+
+    driver._guest_seat.look = look  # type: ignore[method-assign]
+    for question in range(2 + SKIPPED):
+        driver.asks = True
+        driver.listen(time.monotonic())
+        assert not driver.asks
+        if question == 0:
+            assert looks, "it looked for a moment"
+            looks.clear()
+        else:
+            assert bool(looks) == (question == 1 + SKIPPED), "then not for a while"
+
+
+def test_who_has_asked_nothing_sleeps_at_once(driver: Driver) -> None:
+    driver._guest_seat.look = lambda: pytest.fail("it looked")  # type: ignore[method-assign]
+    driver.listen(time.monotonic() + 0.001)
+
+
+def test_what_is_there_is_seen_without_sleep(driver: Driver) -> None:
+    driver._guest_seat.look = lambda: True  # type: ignore[method-assign]
+    driver.asks = True
+    driver.listen(time.monotonic() + SOON)
+    assert driver.take(10, "test") == []
