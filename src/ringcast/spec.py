@@ -108,6 +108,8 @@ class StackSpec:
                 name = type(protocol).__name__
                 raise ConfigError(f"the stack has nothing that {name} could replace: insert() it")
         parts = [by_role.get(protocol.role, protocol) for protocol in self.protocols]
+        if isinstance(by_role.get("transport"), Udp) and "wire" not in by_role:
+            parts = [_for_udp(part) for part in parts]
         for name, value in settings.items():
             owner = _owner(parts, name)
             parts[owner] = _with(parts[owner], {name: value})
@@ -250,6 +252,12 @@ def _check_needs(protocols: Sequence[Spec]) -> None:
         )
     if "large" in by_role and "fragment" not in by_role:
         raise ConfigError("Large acks whole messages: add Fragment() below it")
+
+
+def _for_udp(part: Spec) -> Spec:
+    """What a stream carried at once has to fit a datagram now."""
+    is_too_large = isinstance(part, Wire) and part.mtu > UDP_MTU_MAX
+    return _with(part, {"mtu": Wire().mtu}) if is_too_large else part
 
 
 def _owner(parts: Sequence[Spec], name: str) -> int:

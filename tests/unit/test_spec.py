@@ -21,7 +21,10 @@ from ringcast.transports import Tcp, Udp
     ("make", "what"),
     [
         (lambda: presets.lan().replace(Wire(mtu=65_001)), "Wire.mtu is 65,001: give up to 65,000"),
-        (lambda: presets.tcp().replace(Udp()), "Wire.mtu is 520,000: give up to 65,000"),
+        (
+            lambda: presets.tcp().replace(Udp(), Wire(mtu=70_000)),
+            "Wire.mtu is 70,000: give up to 65,000",
+        ),
         (lambda: Wire(mtu=511), "Wire.mtu is 511: give 512 to"),
         (lambda: Wire(mtu=1_000_001), "Wire.mtu is 1000001: give 512 to"),
         (lambda: presets.lan().insert(Stability()), "Stability needs a table"),
@@ -35,6 +38,13 @@ from ringcast.transports import Tcp, Udp
 def test_what_cannot_work_is_refused(make: Callable[[], object], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         make()
+
+
+def test_who_goes_from_tcp_to_udp_gets_datagrams_that_fit() -> None:
+    spec = presets.tcp().replace(Udp(multicast=""))
+    assert spec["wire"] == Wire()
+    kept = presets.tcp().replace(Wire(mtu=1_400)).replace(Udp())
+    assert kept["wire"].values()["mtu"] == 1_400
 
 
 def test_a_stream_carries_larger_datagrams() -> None:
