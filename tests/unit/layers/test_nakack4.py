@@ -1,5 +1,7 @@
-"""What may be on its way: bounded, and shared by all who send at the same time."""
+"""What may be on its way, shared by all who send at the same time; and what came too early."""
 
+from ringcast.core.frames import Data
+from ringcast.core.view import ViewId
 from ringcast.layers.multicast.nakack4 import LATELY, NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import Net
@@ -56,3 +58,31 @@ def test_all_get_everything_while_they_share() -> None:
     for member in members:
         for sender in (A, B, C):
             assert member.payloads(sender) == [MESSAGE] * 500
+
+
+def too_early(member: Climber, ahead: int) -> None:
+    """A message of A comes that was sent so many views later than the member's."""
+    assert member.view is not None
+    view = ViewId(member.view.id.number + ahead, member.view.id.coordinator)
+    frame = Data(view, 0, A, 1, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE))
+    member.receive(frame, A)
+
+
+def test_what_was_sent_in_a_later_view_waits_for_that_view() -> None:
+    net, (_, b, _) = group()
+    too_early(b, 2)
+    assert b.payloads(A) == []
+    net.install(A, B, C)
+    assert b.payloads(A) == [], "the view between them is installed"
+    net.install(A, B, C)
+    assert b.payloads(A) == [MESSAGE]
+
+
+def test_what_was_sent_in_a_view_that_never_comes_is_never_handed_up() -> None:
+    net, (_, b, _) = group()
+    too_early(b, 3)
+    net.install(A, B, C)
+    assert b.payloads(A) == []
+    net.install(B, C)
+    net.settle()
+    assert b.payloads(A) == []

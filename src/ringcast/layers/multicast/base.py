@@ -39,6 +39,9 @@ from ringcast.layers.multicast.parking import Parking
 from ringcast.layers.multicast.patience import GONE
 from ringcast.layers.multicast.settings import MulticastSpec
 
+LATER_MAX = 16
+"""Later views of one sender that are remembered."""
+
 
 class ReliableMulticast(Flushing):
     """The layer that gets every message of the group to every member, in its sender's order."""
@@ -56,6 +59,8 @@ class ReliableMulticast(Flushing):
         self._size = 0
         self._start = 0
         self._departed: dict[Address, ReceiveWindow] = {}
+        self._later: dict[Address, dict[ViewId, int]] = {}
+        """Views that members were in when they sent what came too early, and where those begin."""
         self._repairs: dict[Address, Repair] = {}
         self._answers = Answers(env, spec)
         self._parking = Parking(spec.park_frames)
@@ -136,7 +141,7 @@ class ReliableMulticast(Flushing):
             if origin not in self._holders:
                 self.env.counters["dropped_on_behalf"] += 1
                 return
-        elif frame.view != self._view and not self._admit(window, frame.view, frame.start):
+        elif frame.view != self._view and not self._admit(origin, window, frame):
             self.env.counters["dropped_old_view"] += 1
             return
         if frame.view == self._view:  # In a later view the sender no longer waits for this member.
@@ -157,16 +162,33 @@ class ReliableMulticast(Flushing):
         self._on_arrived(origin, window, run.nbytes)
         self._check_aims()
 
-    def _admit(self, window: ReceiveWindow, view: ViewId, start: int) -> bool:
+    def _admit(self, sender: Address, window: ReceiveWindow, frame: Data | Last) -> bool:
         """Whether messages sent in another view than this member's may be stored."""
-        if view.number < self._view.number:
+        if frame.view.number < self._view.number:
             return False  # All of them were handed up before this view was installed.
-        # Where this view ends is known only from the one right after it: a sender that is further
-        # ahead has sent messages of views in between as well.
-        end = start if view.number == self._view.number + 1 else window.handed
-        bound = window.held_at
+        later = self._later.setdefault(sender, {})
+        if len(later) < LATER_MAX:
+            later[frame.view] = frame.start
+        end, bound = self._end_of_view(frame.view, frame.start, window), window.held_at
         window.hold(end if bound is None else min(end, bound))
         return True
+
+    def _end_of_view(self, view: ViewId, start: int, window: ReceiveWindow) -> int:
+        # Where this view ends is known only from the one right after it: a sender that is further
+        # ahead has sent messages of views in between as well.
+        return start if view.number == self._view.number + 1 else window.handed
+
+    def _hold_later(self, sender: Address, window: ReceiveWindow) -> None:
+        """Hand up, of what came too early for the former view, only what was sent in this one."""
+        known = self._later.pop(sender, {})
+        now, number = self._view, self._view.number
+        later = {
+            view: start for view, start in known.items() if view != now and view.number >= number
+        }
+        window.hold(None)
+        if later:
+            self._later[sender] = later
+            window.hold(min(self._end_of_view(*item, window) for item in later.items()))
 
     def _on_unknown(self, frame: Data, source: Address) -> None:
         """Messages of somebody who is not in the view: perhaps of a view that is on its way."""
@@ -185,7 +207,7 @@ class ReliableMulticast(Flushing):
             return
         high = frame.high
         if frame.view != self._view:
-            if not self._admit(window, frame.view, frame.start):
+            if not self._admit(source, window, frame):
                 return
             high = min(high, window.held_at or 0)
         if window.handed < frame.low <= frame.high and frame.view == self._view:
@@ -293,6 +315,7 @@ class ReliableMulticast(Flushing):
         self._departed = {}
         self._thaw()
         for member in installation.left:
+            self._later.pop(member, None)
             window = self.windows.pop(member, None)
             self._repairs.pop(member, None)
             if window is not None and window.keep:
@@ -303,7 +326,7 @@ class ReliableMulticast(Flushing):
                 self.windows[member] = ReceiveWindow(self.spec.capacity, start, self._keep)
         self._on_members(installation)
         for member, window in self.windows.items():
-            window.hold(None)
+            self._hold_later(member, window)
             self._hand_up(member, window.hand())
             if window.gaps:
                 self._look(member, window)
