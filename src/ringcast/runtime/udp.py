@@ -2,7 +2,8 @@
 
 Sends go out by the unicast socket, so a datagram's source is where its sender is reached. Datagrams
 are received as `bytes`: small payloads are cut from them, and large ones stay views of them for as
-long as the application wants; a buffer that is used again would have to be copied from.
+long as the application wants; a buffer that is used again would have to be copied from. Fragments
+of large messages are written straight to their place (core.landing).
 """
 
 from __future__ import annotations
