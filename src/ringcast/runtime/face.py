@@ -240,6 +240,6 @@ def checked_payloads(payloads: Iterable[Sendable]) -> Sequence[Payload]:
     """Messages as the stack takes them; a list of bytes is taken as it is."""
     if isinstance(payloads, (bytes, bytearray, memoryview, str)):
         raise TypeError("send_many takes a list of messages: use send for one")
-    if isinstance(payloads, list | tuple) and set(map(type, payloads)) <= {bytes}:
+    if isinstance(payloads, (list, tuple)) and [*map(type, payloads)].count(bytes) == len(payloads):
         return payloads
     return [checked_payload(payload) for payload in payloads]

@@ -1,6 +1,8 @@
 """Memory for large messages is used again, and never while anybody looks at it."""
 
 import mmap
+import platform
+import subprocess
 import sys
 
 import pytest
@@ -125,3 +127,22 @@ def test_a_kernel_that_prepares_nothing_is_asked_once(monkeypatch: pytest.Monkey
     room.prepare(SIZE)
     assert asked == [0]
     room.view[-1] = 7
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has other habits")
+def test_what_small_messages_have_freed_is_not_given_back_to_the_kernel() -> None:
+    script = """
+import resource
+from ringcast.runtime.heap import Heap
+heap = Heap()
+def come_and_go():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        messages = [bytes([1]) * 1_000 for _ in range(3_000)]
+        del messages
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+come_and_go()
+print(come_and_go())
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) < 1_000  # And not 20 times the 700 pages of these messages.
