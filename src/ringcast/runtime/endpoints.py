@@ -25,6 +25,9 @@ NAMES_MAX = 256
 ADDRESSES_MAX = 16
 """Addresses of one name that are used."""
 
+NO_ADDRESS = (ConfigError, OSError, UnicodeError)
+"""What comes of looking up what others call an endpoint: it may be any text."""
+
 _SIOCGIFADDR = 0x8915
 
 
@@ -41,13 +44,14 @@ def join_endpoint(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def numeric_address(endpoint: str) -> SocketAddress | None:
-    """What a socket wants, if the host is a number; None for names and for what is no endpoint."""
+def numeric_address(endpoint: str, family: socket.AddressFamily) -> SocketAddress | None:
+    """What a socket of this family wants, if the host is a number of that family; None for names,
+    for what only the other family reaches, and for what is no endpoint."""
     try:
         host, port = split_endpoint(endpoint)
         flags = socket.AI_NUMERICHOST
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=flags)
-    except (ConfigError, OSError):
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM, flags=flags)
+    except NO_ADDRESS:
         return None
     return _socket_address(found[0][4])
 
@@ -66,7 +70,7 @@ class Resolver:
         known = self._known.get(endpoint)
         if known is not None and time.monotonic() < known[0]:
             return known[1]
-        address = numeric_address(endpoint)
+        address = numeric_address(endpoint, self._family)
         if address is not None:
             self._remember(endpoint, (address,), float("inf"))
             return (address,)
@@ -83,7 +87,7 @@ class Resolver:
             host, port = split_endpoint(endpoint)
             found = socket.getaddrinfo(host, port, family=self._family, type=socket.SOCK_DGRAM)
             addresses = [_socket_address(entry[4]) for entry in found[:ADDRESSES_MAX]]
-        except (ConfigError, OSError):
+        except NO_ADDRESS:
             pass  # Asked again after the same pause.
         self._remember(endpoint, tuple(addresses), time.monotonic() + RESOLVED_TTL)
         with self._lock:
@@ -173,7 +177,7 @@ def _interface_host(name: str) -> str:
             pass
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-    except OSError:
+    except (OSError, UnicodeError):
         raise ConfigError(
             f'bind is "{name}", which is no address, interface or host here: see `ip address`'
         ) from None

@@ -37,10 +37,25 @@ def test_what_is_no_endpoint(text: str) -> None:
 
 
 def test_numbers_need_no_name_service() -> None:
-    assert numeric_address("127.0.0.1:80") == ("127.0.0.1", 80)
-    assert numeric_address("[::1]:80") == ("::1", 80, 0, 0)
-    assert numeric_address("localhost:80") is None
-    assert numeric_address("nonsense") is None
+    assert numeric_address("127.0.0.1:80", socket.AF_INET) == ("127.0.0.1", 80)
+    assert numeric_address("[::1]:80", socket.AF_INET6) == ("::1", 80, 0, 0)
+    assert numeric_address("localhost:80", socket.AF_INET) is None
+    assert numeric_address("nonsense", socket.AF_INET) is None
+
+
+def test_a_number_of_the_other_family_is_no_address() -> None:
+    assert numeric_address("[::1]:80", socket.AF_INET) is None
+    assert numeric_address("127.0.0.1:80", socket.AF_INET6) is None
+
+
+@pytest.mark.parametrize("text", ["..:9", "\ud800:9", "\0:9", "é" * 80 + ":9", "x" * 70 + ".org:9"])
+def test_a_peer_may_call_anything_its_endpoint(text: str) -> None:
+    resolver = Resolver(socket.AF_INET)
+    assert resolver.lookup(text) == ()
+    for thread in threading.enumerate():
+        if thread.name == f"ringcast-resolve-{text}":
+            thread.join(10.0)
+    assert not resolver._busy
 
 
 def test_names_are_looked_up_beside() -> None:
