@@ -18,6 +18,8 @@ class Seat:
         self._poll = select.poll()
         for fd in self._all:
             self._poll.register(fd, select.POLLIN)
+        self._bell_poll = select.poll()
+        self._bell_poll.register(self._bell, select.POLLIN)
         self._precise = max(self._all) < 1024
         """Whether select() can be used, which waits for microseconds and not for milliseconds."""
 
@@ -40,7 +42,11 @@ class Seat:
 
     def rest(self, timeout: float) -> None:
         """Until the bell rings or the time is over, whatever comes."""
-        ready, _, _ = select.select([self._bell], (), (), max(timeout, 0.0))
+        if self._precise:
+            ready, _, _ = select.select([self._bell], (), (), max(timeout, 0.0))
+        else:
+            self._bell_poll.poll(math.ceil(max(timeout, 0.0) * 1000))
+            ready = [self._bell]
         if ready:
             self._quiet()
 

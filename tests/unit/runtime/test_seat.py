@@ -55,12 +55,19 @@ def test_rest_hears_the_bell_only(wire: tuple[Seat, socket.socket]) -> None:
     assert time.monotonic() - start < 30.0
 
 
-def test_descriptors_beyond_what_select_can_take() -> None:
+def test_descriptors_beyond_what_select_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
     mine, other = socket.socketpair()
     high = os.dup2(mine.fileno(), 1_500) if can_open(1_500) else mine.fileno()
+    bell = os.eventfd(0, os.EFD_NONBLOCK)
+    high_bell = os.dup2(bell, 1_501) if can_open(1_501) else os.dup(bell)
+    os.close(bell)
+    monkeypatch.setattr(os, "eventfd", lambda *_: high_bell)
     with mine, other:
         seat = Seat([high])
         try:
+            seat.rest(0.001)
+            seat.ring()
+            seat.rest(60.0)
             assert not seat.wait(0.001)
             other.send(b"x")
             assert seat.wait(float("inf"))
