@@ -11,9 +11,10 @@ from typing import Self
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import Event
-from ringcast.errors import Closed, Timeout
+from ringcast.errors import Closed, ConfigError, Timeout
 from ringcast.feed import Feed, Row
 from ringcast.runtime.answering_sync import SyncAnswering
+from ringcast.runtime.arguments import checked_target, checked_timeout
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
@@ -48,6 +49,7 @@ def join(
 
     Raises ConfigError, JoinFailed with what was tried, or Timeout.
     """
+    timeout = checked_timeout(timeout, ConfigError)
     services = services_of(on_call, on_state_request, state, receive, is_sync=True)
     member = make_member(
         group, spec, name, receive, backlog_bytes, observer, status, metrics, services
@@ -144,6 +146,7 @@ class Group(SyncAnswering):
         With a timeout the member is gone after that, and the others find out by themselves.
         taking: somebody goes on to `take` until there is no more, and nothing is acked before.
         """
+        timeout = checked_timeout(timeout)
         self._member.leave(taking)
         waiter = self._driver.ender(ThreadWaiter)
         if waiter is not None and not _told(waiter, timeout):
@@ -170,6 +173,10 @@ class Group(SyncAnswering):
     # Waiting --------------------------------------------------------------------------------------
 
     def _send(self, payloads: Sequence[Payload], to: Address | None, timeout: float | None) -> None:
+        if timeout is not None:
+            timeout = checked_timeout(timeout)
+        if to is not None:
+            to = checked_target(to)
         run = self._member.send(payloads, to, ThreadWaiter)
         if run is None:
             self._driver.asks = len(payloads) == 1
@@ -192,6 +199,7 @@ class Group(SyncAnswering):
             self._do(duty)
             return True
         who = threading.get_ident()
+        timeout = checked_timeout(timeout)
         until = _until(timeout)
         while not self._refill(who):
             if self._over():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ringcast.core.address import Address
@@ -99,6 +100,15 @@ def common_size(payloads: Sequence[Payload]) -> int:
         if len(payload) != size:
             return 0
     return size
+
+
+def flat(view: memoryview) -> Payload:
+    """What a memoryview shows, byte by byte; a copy where it has gaps, or items that only their
+    maker can read."""
+    if view.c_contiguous and view.nbytes:
+        with suppress(ValueError, TypeError):
+            return view.cast("B")
+    return view.tobytes()
 
 
 FRAGMENT = 1

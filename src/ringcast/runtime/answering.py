@@ -19,6 +19,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import StateAsked
 from ringcast.errors import Closed, LocalError, Timeout
+from ringcast.runtime.arguments import checked_handler, checked_timeout
 from ringcast.runtime.face import Duty, Face, Sendable, checked_payload
 from ringcast.runtime.handlers import (
     CALL_TIMEOUT,
@@ -74,6 +75,7 @@ class Answering(Face):
         Whoever crashes or leaves meanwhile is GONE. Raises Timeout when the call could not even be
         sent; Closed, NotMember, TooLarge, LocalError.
         """
+        timeout = checked_timeout(timeout)
         call = self._service.call(checked_payload(payload), to, wait, timeout)
         try:
             while (waiter := self._service.await_answers(call, TaskWaiter)) is not None:
@@ -87,7 +89,7 @@ class Answering(Face):
 
     def on_call(self, handler: OnCall) -> None:
         """Answer calls from now on, or with another handler."""
-        self._on_call = handler
+        self._on_call = checked_handler(handler)
         self._service.start_answering(self._receive)
 
     async def _do(self, duty: Duty) -> None:
@@ -232,6 +234,7 @@ class Answering(Face):
         called anew when the giver crashes half way. Without it the state is returned in one piece.
         Raises StateFailed, Timeout, Closed, LocalError.
         """
+        timeout = checked_timeout(timeout)
         states, failed = self._service.states, True
         states.open()
         clock = asyncio.timeout(timeout)

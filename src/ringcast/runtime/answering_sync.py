@@ -12,6 +12,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import StateAsked
 from ringcast.errors import Closed, LocalError, Timeout
+from ringcast.runtime.arguments import checked_handler, checked_timeout
 from ringcast.runtime.face import Duty, Face, Sendable, checked_payload
 from ringcast.runtime.handlers import (
     CALL_TIMEOUT,
@@ -65,6 +66,7 @@ class SyncAnswering(Face):
         Whoever crashes or leaves meanwhile is GONE. Raises Timeout when the call could not even be
         sent; Closed, NotMember, TooLarge, LocalError.
         """
+        timeout = checked_timeout(timeout)
         call = self._service.call(checked_payload(payload), to, wait, timeout)
         try:
             while (waiter := self._service.await_answers(call, ThreadWaiter)) is not None:
@@ -78,7 +80,7 @@ class SyncAnswering(Face):
 
     def on_call(self, handler: SyncOnCall) -> None:
         """Answer calls from now on, or with another handler."""
-        self._on_call = handler
+        self._on_call = checked_handler(handler)
         self._service.start_answering(self._receive)
 
     def _do(self, duty: Duty) -> None:
@@ -184,6 +186,7 @@ class SyncAnswering(Face):
         called anew when the giver crashes half way. Without it the state is returned in one piece.
         Raises StateFailed, Timeout, Closed, LocalError.
         """
+        timeout = checked_timeout(timeout)
         until = FOREVER if timeout is None else time.monotonic() + timeout
         states, failed = self._service.states, True
         states.open()

@@ -90,4 +90,6 @@ def _split(where: int | str) -> tuple[str, int]:
         if not 0 <= where <= 65_535:
             raise ConfigError(f"metrics is {where}: give a port from 0 to 65535, or host:port")
         return "127.0.0.1", where
+    if not isinstance(where, str):
+        raise ConfigError(f"metrics is {where!r}: give a port, or host:port")
     return split_endpoint(where)

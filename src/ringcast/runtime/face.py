@@ -11,7 +11,7 @@ from itertools import count, repeat
 from typing import TypeGuard
 
 from ringcast.core.address import Address
-from ringcast.core.batch import CALL, Batch, Message, Payload
+from ringcast.core.batch import CALL, Batch, Message, Payload, flat
 from ringcast.core.events import Event, StateAsked
 from ringcast.core.view import View
 from ringcast.errors import Closed, JoinFailed, LocalError, Timeout
@@ -229,8 +229,7 @@ def checked_payload(payload: Sendable) -> Payload:
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, memoryview):
-        flat = payload.c_contiguous and payload.nbytes
-        return payload.cast("B") if flat else payload.tobytes()
+        return flat(payload)
     if isinstance(payload, bytearray):  # It may change, and a memoryview of it would forbid that.
         return bytes(payload)
     raise TypeError(f"a message is bytes, not {type(payload).__name__}: encode it first")

@@ -10,8 +10,9 @@ from typing import Self
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import Event
-from ringcast.errors import Closed, Timeout
+from ringcast.errors import Closed, ConfigError, Timeout
 from ringcast.runtime.answering import Answering, told
+from ringcast.runtime.arguments import checked_target, checked_timeout
 from ringcast.runtime.face import (
     BACKLOG_BYTES,
     JOIN_TIMEOUT,
@@ -97,11 +98,12 @@ class Joining:
         await self._group.leave()
 
     async def _join(self) -> Group:
+        timeout = checked_timeout(self._timeout, ConfigError)
         group = self._make()
         member = group._member
         group._driver.start()
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(timeout):
                 while member.view is None and member.closed is None:
                     await group._watch()
                     group._driver.step()
@@ -112,7 +114,7 @@ class Joining:
             raise
         if member.view is not None:
             return group
-        failure = group._join_error(self._timeout)
+        failure = group._join_error(timeout)
         await group.close()
         raise failure
 
@@ -203,6 +205,7 @@ class Group(Answering):
         With a timeout the member is gone after that, and the others find out by themselves.
         taking: somebody goes on to `take` until there is no more, and nothing is acked before.
         """
+        timeout = checked_timeout(timeout)
         self._driver.detach()
         self._member.leave(taking)
         waiter = self._driver.ender(TaskWaiter)
@@ -233,6 +236,10 @@ class Group(Answering):
     async def _send(
         self, payloads: Sequence[Payload], to: Address | None, timeout: float | None
     ) -> None:
+        if timeout is not None:
+            timeout = checked_timeout(timeout)
+        if to is not None:
+            to = checked_target(to)
         run = self._member.send(payloads, to, TaskWaiter)
         if run is None:
             return
@@ -257,6 +264,7 @@ class Group(Answering):
             await asyncio.sleep(0)  # Others of this loop get their turn, however much comes.
         if self._refill(who):
             return True
+        timeout = checked_timeout(timeout)
         if timeout is None:
             return await self._wait_for_events(who)
         try:

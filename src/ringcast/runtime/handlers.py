@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from ringcast.core.batch import Message, Payload
+from ringcast.core.batch import Message, flat
 from ringcast.errors import ConfigError
 from ringcast.runtime.service import Services
 from ringcast.runtime.states import Chunk, Made
@@ -42,8 +42,10 @@ def reply_of(value: object) -> Reply:
     """The answer that a handler has returned."""
     if value is None:
         return Reply(Outcome.VALUE)
-    if isinstance(value, bytes | memoryview):
-        return Reply(Outcome.VALUE, _flat(value))
+    if isinstance(value, bytes):
+        return Reply(Outcome.VALUE, value)
+    if isinstance(value, memoryview):
+        return Reply(Outcome.VALUE, flat(value))
     if isinstance(value, bytearray):
         return Reply(Outcome.VALUE, bytes(value))
     return failure(TypeError(f"a handler answers with bytes, not {type(value).__name__}"))
@@ -79,9 +81,3 @@ def services_of(
     if state and not receive:
         raise ConfigError("state=True needs a member that receives: leave receive=False out")
     return Services(on_call is not None, on_state_request is not None, state)
-
-
-def _flat(value: bytes | memoryview) -> Payload:
-    if isinstance(value, bytes):
-        return value
-    return value.cast("B") if value.c_contiguous and value.nbytes else value.tobytes()

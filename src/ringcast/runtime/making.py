@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringcast import presets
 from ringcast.parts.discovery import Discovery
+from ringcast.runtime.arguments import check_join
 from ringcast.runtime.logbook import keep_log
 from ringcast.runtime.lookup import Lookup
 from ringcast.runtime.member import Member
@@ -28,6 +29,7 @@ def make_member(
 
     Raises ConfigError.
     """
+    check_join(group, spec, name, backlog_bytes)
     stack = presets.loopback() if spec is None else spec
     discovery = stack["discovery"]
     assert isinstance(discovery, Discovery)

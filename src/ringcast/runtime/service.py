@@ -20,6 +20,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import CALL, Batch, Payload
 from ringcast.core.events import Event, StateAsked
 from ringcast.errors import Closed, LocalError, NotMember, Timeout, TooLarge
+from ringcast.runtime.arguments import checked_targets
 from ringcast.runtime.blame import names
 from ringcast.runtime.incoming import RELIEF_AFTER
 from ringcast.runtime.states import States
@@ -137,7 +138,7 @@ class Service:
         timeout: float | None,
     ) -> Pending:
         """Make a call. Raises Closed, NotMember, TooLarge, LocalError."""
-        members = None if to is None else [to] if isinstance(to, Address) else [*to]
+        members = None if to is None else checked_targets(to)
         self._check_size(payload)
         member = self._member
 

@@ -29,7 +29,7 @@ class PlainWords:
 
     def joined(self, group: str, name: str, me: Address, endpoint: str) -> None:
         """This member has joined."""
-        self._aside(f"joined {group} as {name} at {endpoint}")
+        self._aside(f"joined {printable(group)} as {printable(name)} at {endpoint}")
 
     def show(self, event: Event) -> None:
         """Something has happened."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringcast.core.batch import Payload
+from ringcast.core.batch import Payload, flat
 from ringcast.core.codec import DATA_SIZE, HEADER_SIZE
 from ringcast.services.letters import PIECE_HEAD
 
@@ -37,7 +37,7 @@ class Cutter:
                 f"a state is made of bytes, not {type(chunk).__name__}: encode it first"
             )
         view = memoryview(chunk)
-        view = view.cast("B") if view.c_contiguous and view.nbytes else memoryview(bytes(view))
+        view = memoryview(flat(view))
         if self._small or len(view) < self._size:
             taken = self._size - len(self._small)
             self._small += view[:taken]

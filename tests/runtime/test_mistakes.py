@@ -1,0 +1,70 @@
+"""Mistakes of callers: each is told what is wrong, and the group goes on as if nothing was."""
+
+import asyncio
+import ctypes
+from collections.abc import Callable
+
+import pytest
+
+import ringcast
+from ringcast import LocalError, NotMember, sync
+from tests.runtime.support import SOON, group_name, memory
+
+NAN = float("nan")
+
+MISTAKES: list[Callable[[sync.Group], object]] = [
+    lambda group: group.send("text"),  # type: ignore[arg-type]
+    lambda group: group.send(b"x", to=[group.me]),  # type: ignore[arg-type]
+    lambda group: group.send(b"x", to="ann"),  # type: ignore[arg-type]
+    lambda group: group.send_many([b"x", 5]),  # type: ignore[list-item]
+    lambda group: group.call(b"x", to=[[group.me]]),  # type: ignore[list-item]
+    lambda group: group.call(b"x", to=7.5),  # type: ignore[arg-type]
+    lambda group: group.call(b"x", timeout=NAN),
+    lambda group: group.call(b"x", wait="some"),  # type: ignore[arg-type]
+    lambda group: group.receive(timeout=NAN),
+    lambda group: group.take(timeout="soon"),  # type: ignore[arg-type]
+    lambda group: group.leave(timeout=NAN),
+    lambda group: group.on_call(5),  # type: ignore[arg-type]
+    lambda group: group.state(),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_does_no_harm(mistake: Callable[[sync.Group], object]) -> None:
+    with sync.join(group_name(), memory()) as group:
+        with pytest.raises((TypeError, LocalError, NotMember)):
+            mistake(group)
+        assert group.closed is None
+        group.send(b"still here", timeout=SOON)
+        assert group.receive(timeout=SOON).payload == b"still here"
+
+
+def test_nor_does_one_in_an_event_loop() -> None:
+    async def run() -> None:
+        async with ringcast.join(group_name(), memory()) as group:
+            for wrong in ([group.me], "ann", {}):
+                with pytest.raises(TypeError, match="one member"):
+                    await group.send(b"x", to=wrong)  # type: ignore[arg-type]
+            for wait in (group.receive, group.take, group.leave):
+                with pytest.raises(LocalError, match="timeout is nan"):
+                    await wait(timeout=NAN)
+            await group.send(b"still here", timeout=SOON)
+            assert (await group.receive(timeout=SOON)).payload == b"still here"
+
+    asyncio.run(run())
+
+
+def test_a_timeout_beyond_all_clocks_is_none() -> None:
+    with sync.join(group_name(), memory(), timeout=1e30) as group:
+        group.send(b"x", timeout=1e30)
+        assert group.receive(timeout=1e30).payload == b"x"
+        group.leave(timeout=1e30)
+
+
+def test_memory_of_any_make_can_be_sent() -> None:
+    numbers = (ctypes.c_int32 * 3)(1, 2, 3)
+    views = [memoryview(numbers), memoryview(b"abcdef")[::2], memoryview(b"abc")[::-1]]
+    with sync.join(group_name(), memory()) as group:
+        group.send_many(views, timeout=SOON)
+        got = [bytes(group.receive(timeout=SOON).payload) for _ in views]
+    assert got == [bytes(numbers), b"ace", b"cba"]
