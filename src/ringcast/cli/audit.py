@@ -6,7 +6,9 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 
+from ringcast.cli.numbers import number
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
+from ringcast.errors import ConfigError
 from ringcast.trace.rules import Rules, rules_of
 
 
@@ -34,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     stack.add_argument(
         "--skew",
-        type=float,
+        type=number,
         default=0.0,
         metavar="SECONDS",
         help="how far the members' clocks may be apart, on several machines (%(default)g)",
@@ -74,7 +76,11 @@ def _rules(arguments: Namespace) -> Rules:
     """What is owed: by the stack that is named, else by one that promises all; flags come last."""
     named = arguments.preset or arguments.spec or arguments.settings
     rules = rules_of(chosen_spec(arguments, "lan")) if named else Rules()
+    if arguments.skew < 0:
+        raise ConfigError(f"--skew is {arguments.skew:g}: give 0 or more seconds")
     if arguments.capacity is not None:
+        if arguments.capacity < 1:
+            raise ConfigError(f"--capacity is {arguments.capacity}: give at least 1")
         rules = rules._replace(capacity=arguments.capacity)
     if arguments.no_skips:
         rules = rules._replace(skips=False)

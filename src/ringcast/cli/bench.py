@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ringcast.cli.numbers import number
 from ringcast.cli.progress import Ticker
 from ringcast.errors import ConfigError
 
@@ -32,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     micro = what.add_parser("micro", help="window, codec, ladder and simulator by themselves")
     micro.add_argument("--baseline", metavar="FILE", help="earlier results to compare with")
     micro.add_argument("--save", metavar="FILE", help="keep the results here")
-    micro.add_argument("--most", type=float, metavar="X", help="fail above X times the baseline")
+    micro.add_argument("--most", type=number, metavar="X", help="fail above X times the baseline")
     _add_common(micro)
     audit = what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB")
     audit.add_argument("--rows", type=int, default=20_000_000, help="delivery rows (%(default)s)")

@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ringcast.cli.numbers import number
 from ringcast.demo.play import Plan
 
 
@@ -30,11 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--size", type=int, default=Plan.size, help="bytes of a message (%(default)s)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=Plan.seconds, help="that sending takes (%(default)g)"
+        "--seconds", type=number, default=Plan.seconds, help="that sending takes (%(default)g)"
     )
     parser.add_argument(
         "--loss",
-        type=float,
+        type=number,
         default=Plan.loss,
         help="chance that a datagram is thrown away (%(default)g)",
     )

@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 
+from ringcast.cli.numbers import seconds
 from ringcast.cli.stack import add_stack_arguments, chosen_stack
 from ringcast.errors import ConfigError
 from ringcast.runtime.diagnosis import TIMEOUT, diagnose
@@ -22,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--group", metavar="GROUP", help="look for members of this group")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=TIMEOUT,
         metavar="SECONDS",
         help="how long to wait for answers (%(default)g)",
@@ -33,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Look at everything; 1 when there is a problem."""
-    if arguments.timeout <= 0:
-        raise ConfigError(f"--timeout is {arguments.timeout:g}: give seconds above 0")
+    if arguments.group == "":
+        raise ConfigError("--group is empty: give the name of the group, or leave it out")
     findings: list[Finding] = []
     for finding in diagnose(chosen_stack(arguments), arguments.group, arguments.timeout):
         findings.append(finding)

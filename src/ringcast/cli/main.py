@@ -64,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # Whoever read the output wants no more: nothing to complain about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
+        return _fail(parsed.command, error, 1)
 
 
 def _load(module: str) -> Command:
@@ -71,7 +73,9 @@ def _load(module: str) -> Command:
 
 
 def _fail(command: str, error: Exception, status: int) -> int:
-    print(f"ringcast {command}: {error}", file=sys.stderr)
+    from ringcast.runtime.words import printable
+
+    print(f"ringcast {command}: {printable(str(error))}", file=sys.stderr)
     return status
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from io import TextIOBase
 
 from ringcast import sync
+from ringcast.cli.numbers import seconds
 from ringcast.cli.stack import add_stack_arguments, chosen_stack
 from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.errors import ConfigError
@@ -37,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--name", default="", help="what others call this member")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=JOIN_TIMEOUT,
         metavar="SECONDS",
         help="give up when the group is not joined by then (%(default)g)",

@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable
 
+from ringcast.cli.numbers import number, seconds
 from ringcast.cli.stack import add_stack_arguments, chosen_stack
 from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.runtime.face import JOIN_TIMEOUT
@@ -33,13 +34,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--trace", metavar="DIR", help="write a trace as well, for `ringcast audit`"
     )
     parser.add_argument(
-        "--roll-seconds", type=float, default=1.0, metavar="S", help="seal so often (%(default)g)"
+        "--roll-seconds", type=number, default=1.0, metavar="S", help="seal so often (%(default)g)"
     )
     parser.add_argument("--keep-bytes", type=int, metavar="N", help="remove what is beyond (all)")
-    parser.add_argument("--keep-seconds", type=float, metavar="S", help="… or older (all)")
+    parser.add_argument("--keep-seconds", type=number, metavar="S", help="… or older (all)")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=JOIN_TIMEOUT,
         metavar="SECONDS",
         help="give up when the group is not joined by then (%(default)g)",
@@ -74,8 +75,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop())
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop())
 
 
 def _say(line: str) -> None:

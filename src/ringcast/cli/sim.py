@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
+from ringcast.cli.numbers import number, seconds
 from ringcast.cli.progress import Ticker
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
 from ringcast.sim.network import parse_delay
@@ -36,14 +37,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--duration",
-        type=float,
+        type=number,
         default=0.0,
         help="virtual seconds to spread the sending over; 0: as fast as the windows let it",
     )
     parser.add_argument("--seed", type=int, default=0, help="decides all chance (%(default)s)")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=Trial.timeout,
         help="virtual seconds after which the run is given up (%(default)g)",
     )
@@ -61,10 +62,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _add_network(parser: ArgumentParser) -> None:
     network = parser.add_argument_group("the network, link by link")
-    network.add_argument("--loss", type=float, default=0.0, help="chance that a datagram is lost")
-    network.add_argument("--duplicate", type=float, default=0.0, help="… that it arrives twice")
-    network.add_argument("--reorder", type=float, default=0.0, help="… that later ones overtake it")
-    network.add_argument("--corrupt", type=float, default=0.0, help="… that it is damaged")
+    network.add_argument("--loss", type=number, default=0.0, help="chance that a datagram is lost")
+    network.add_argument("--duplicate", type=number, default=0.0, help="… that it arrives twice")
+    network.add_argument(
+        "--reorder", type=number, default=0.0, help="… that later ones overtake it"
+    )
+    network.add_argument("--corrupt", type=number, default=0.0, help="… that it is damaged")
     network.add_argument(
         "--delay",
         default="0.0001-0.0005",
@@ -72,7 +75,7 @@ def _add_network(parser: ArgumentParser) -> None:
         help="seconds that a datagram takes (%(default)s)",
     )
     network.add_argument(
-        "--bandwidth", type=float, help="bytes per second of each sender (no limit)"
+        "--bandwidth", type=number, help="bytes per second of each sender (no limit)"
     )
 
 

@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ringcast.cli.numbers import number
 from ringcast.soak.plan import TRANSPORTS, Plan
 
 
@@ -19,13 +20,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "\nevery guarantee held, nobody was stuck, and nothing grew."
     )
     add = parser.add_argument
-    add("--minutes", type=float, default=Plan.minutes, help="how long (%(default)g)")
+    add("--minutes", type=number, default=Plan.minutes, help="how long (%(default)g)")
     add("--seed", type=int, default=Plan.seed, help="decides what happens (%(default)s)")
     add("--steady", type=int, default=Plan.steady, help="members that stay (%(default)s)")
     add("--guests", type=int, default=Plan.guests, help="that come and go, at most (%(default)s)")
     add("--rate", type=int, default=Plan.rate, help="messages a second of each (%(default)s)")
     add("--size", type=int, default=Plan.size, help="bytes of a message (%(default)s)")
-    add("--loss", type=float, default=Plan.loss, help="chance to lose a datagram (%(default)g)")
+    add("--loss", type=number, default=Plan.loss, help="chance to lose a datagram (%(default)g)")
     add("--transport", choices=TRANSPORTS, default=Plan.transport, help="(%(default)s)")
     add(
         "--out",

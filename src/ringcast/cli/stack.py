@@ -71,6 +71,9 @@ def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
 
 def chosen_stack(arguments: Namespace) -> StackSpec:
     """The stack that the arguments of a real group describe. Raises ConfigError."""
+    for name in ("dns", "file", "bind"):
+        if getattr(arguments, name) == "":
+            raise ConfigError(f"--{name} is empty: give a value, or leave it out")
     dns, port = arguments.dns, arguments.port
     if dns:
         dns, listen_at = presets.with_port(dns, port or 0)

@@ -9,6 +9,7 @@ other are handed a `Ports` when the stack is built; none looks another up later.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from ringcast.core.address import Address
@@ -155,3 +156,5 @@ def _check_type(name: str, value: object, default: object) -> None:
     types, words = expected
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise ConfigError(f"{name} is {value!r}: give {words}")
+    if isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{name} is {value!r}: give {words} that is finite")

@@ -19,7 +19,9 @@ from pathlib import Path
 from ringcast.core.batch import Batch
 from ringcast.core.events import Event, Skipped, ViewChange
 from ringcast.core.view import NO_VIEW, ViewId
-from ringcast.errors import Timeout
+from ringcast.errors import ConfigError, Timeout
+from ringcast.journal.files import Files
+from ringcast.journal.layout import Layout
 from ringcast.journal.manifest import Segment
 from ringcast.journal.recover import recover, wall_us
 from ringcast.journal.writer import JournalWriter
@@ -112,11 +114,29 @@ class Recorder:
 
 
 def prepare(directory: str | Path) -> list[Segment]:
-    """Seal what dead recorders have left; [] where there is no journal yet. Raises JournalError."""
+    """Seal what dead recorders have left; [] where there is no journal yet.
+
+    Raises ConfigError for what can be no journal, before anybody joins; JournalError.
+    """
     load_parquet()
     there = Path(directory)
-    is_new = not there.exists() or (there.is_dir() and not any(there.iterdir()))
-    return [] if is_new else recover(there)
+    try:
+        if not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.mkdir(exist_ok=True)
+            Files().sync_dir(there.parent)
+        if there.is_dir():
+            if not any(there.iterdir()):
+                return []
+            if not Layout(there).manifests.is_dir():
+                raise ConfigError(
+                    f"{there} is not empty, and no journal: name another directory for it"
+                )
+    except OSError as error:
+        raise ConfigError(
+            f"the journal {there} cannot be written ({error.strerror}): name another directory"
+        ) from None
+    return recover(there)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ class Retention:
 
     def __post_init__(self) -> None:
         for name, bound in (("retention_bytes", self.bytes), ("retention_seconds", self.seconds)):
-            if bound is not None and bound <= 0:
+            if bound is not None and not bound > 0:
                 raise ConfigError(
                     f"{name} is {bound}: give a positive number, or none for no bound"
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -57,7 +58,7 @@ class JournalWriter:
         files: Files | None = None,
         now: Clock = wall_us,
     ) -> None:
-        if roll_bytes <= 0 or roll_seconds <= 0:
+        if roll_bytes <= 0 or not 0 < roll_seconds < math.inf:
             raise ConfigError("roll_bytes and roll_seconds must be positive")
         if importlib.util.find_spec("pyarrow") is None:
             raise ConfigError("a journal needs pyarrow: install ringcast[spark]")

@@ -7,6 +7,7 @@ world, and is only drawn where a setting asks for it.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, fields, replace
 from random import Random
@@ -47,7 +48,7 @@ def _checked(name: str, value: object) -> object:
     if name == "delay":
         if isinstance(value, int | float):
             value = (float(value), float(value))
-        if not (isinstance(value, tuple) and len(value) == 2 and 0 <= value[0] <= value[1]):
+        if not (isinstance(value, tuple) and len(value) == 2 and _is_span(*value)):
             raise ConfigError(f"delay is {value}: give (shortest, longest) in seconds")
     elif not (isinstance(value, int | float) and 0 <= value <= 1):
         raise ConfigError(f"{name} is {value}: give a chance from 0 to 1")
@@ -62,9 +63,13 @@ def parse_delay(text: str) -> tuple[float, float]:
         low, high = float(ends[0]), float(ends[-1])
     except ValueError:
         low, high = 1.0, 0.0
-    if len(ends) > 2 or not 0 <= low <= high:
+    if len(ends) > 2 or not _is_span(low, high):
         raise ConfigError(f'delay is "{text}": give seconds, "0.001", or from-to, "0.001-0.005"')
     return low, high
+
+
+def _is_span(low: float, high: float) -> bool:
+    return 0 <= low <= high < math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class Network:
     """All links of a world."""
 
     def __init__(self, rng: Random, link: Link, bandwidth: float | None) -> None:
-        if bandwidth is not None and bandwidth <= 0:
+        if bandwidth is not None and not 0 < bandwidth < math.inf:
             raise ConfigError(
                 f"bandwidth is {bandwidth}: give bytes per second, or None for no limit"
             )

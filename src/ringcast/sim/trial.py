@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
+from math import inf
 from random import Random
 from time import perf_counter
 
@@ -21,6 +22,8 @@ from ringcast.spec import StackSpec
 
 SLICE = 0.01
 """How often progress and memory are looked at, in virtual seconds."""
+SIZE_MAX = 256_000_000
+"""Bytes of a message, at the most."""
 HEAL = "heal"
 ACTIONS = ("crash", "pause", "resume", "busy", "idle", "leave", "restart", "partition", HEAL)
 """What may happen to members; healing is for all of them."""
@@ -51,9 +54,12 @@ def parse_fault(action: str, text: str) -> Fault:
         how = f"{HEAL} 0.5" if action == HEAL else f"{action} m1@0.5"
         raise ConfigError(f"{action} {text} has {'members' if at else 'no time'}: write {how}")
     try:
-        return Fault(at=float(time), action=action, names=tuple(names.split(",")) if at else ())
+        when = float(time)
     except ValueError:
-        raise ConfigError(f"{action} {text} has no time: give seconds, say 0.5") from None
+        when = -1.0
+    if not 0 <= when < inf:
+        raise ConfigError(f"{action} {text} has no time: give seconds, say 0.5")
+    return Fault(at=when, action=action, names=tuple(names.split(",")) if at else ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +96,12 @@ class Trial:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: give at least 1")
         for name in ("messages", "size", "duration"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < inf:
                 raise ConfigError(f"{name} is {getattr(self, name)}: give 0 or more")
+        if self.size > SIZE_MAX:
+            raise ConfigError(f"size is {self.size:,}: give at most {SIZE_MAX:,} bytes")
+        if not self.timeout > 0:
+            raise ConfigError(f"timeout is {self.timeout}: give seconds above 0")
         if self.senders is not None and not 1 <= self.senders <= self.members:
             raise ConfigError(f"senders is {self.senders}: give 1 to {self.members}")
         if not 0 <= self.still < self.members:

@@ -121,3 +121,53 @@ def test_the_trace_of_a_run_and_a_setting(tmp_path: Path) -> None:
     rows = read_rows(tmp_path / "trace")
     assert check(rows, capacity=8, skips=False) == []
     assert sum(row.count for row in rows if row.kind == "delivered") == 150
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["sim", "--size", "999999999999"], "give at most 256,000,000 bytes"),
+        (["sim", "--duration", "inf"], "'inf' is no number"),
+        (["sim", "--timeout", "0"], "give seconds above 0"),
+        (["sim", "--bandwidth", "nan"], "'nan' is no number"),
+        (["sim", "--delay", "0.1-inf"], "delay is"),
+        (["sim", "--crash", "m1@-1"], "has no time"),
+        (["sim", "--heal", "nan"], "has no time"),
+        (["sim", "--set", "Failure.timeout=nan"], "give a number that is finite"),
+        (["node", ""], "group is empty"),
+        (["node", "g", "--timeout", "nan"], "'nan' is no number"),
+        (["node", "g\udcff"], "no Unicode"),
+        (["node", "g", "--bind", ".."], "no address, interface or host"),
+        (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
+        (["record", "g", "--to", "/proc"], "is not empty, and no journal"),
+        (["record", "g", "--to", "x" * 300], "cannot be written"),
+        (["audit", "/proc", "--skew", "-1"], "give 0 or more seconds"),
+        (["audit", "/proc", "--capacity", "0"], "give at least 1"),
+        (["doctor", "--group", ""], "--group is empty"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main(words)
+    except SystemExit as error:  # argparse says it.
+        status = int(error.code or 0)
+    captured = capsys.readouterr()
+    assert status == 2
+    assert why in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_what_the_disk_says_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device", "x\x1b[31m")
+
+    monkeypatch.setattr("ringcast.cli.explain.run", fail)
+    assert main(["explain", "lan"]) == 1
+    assert capsys.readouterr().err == (
+        "ringcast explain: [Errno 28] No space left on device: 'x\\x1b[31m'\n"
+    )

@@ -86,3 +86,9 @@ def test_who_is_given_somebody_to_ask_does_not_just_begin(tmp_path: Path) -> Non
 def test_the_ways_survive_toml() -> None:
     spec = presets.tcp(["a:1"], dns="svc", file="/d", alone="wait")
     assert StackSpec.from_toml(spec.to_toml()) == spec
+
+
+@pytest.mark.parametrize("word", ["--dns", "--file", "--bind", "--seeds"])
+def test_an_empty_word_is_a_mistake(word: str) -> None:
+    with pytest.raises(ConfigError, match=f"{word} is empty"):
+        chosen(word, "")
