@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -145,8 +145,12 @@ class Group(SyncAnswering):
 
         With a timeout the member is gone after that, and the others find out by themselves.
         taking: somebody goes on to `take` until there is no more, and nothing is acked before.
+        A signal handler that interrupts a call of the group does not wait: that call ends then.
         """
         timeout = checked_timeout(timeout)
+        if self._driver.is_interrupted:
+            self._beside(lambda: self.leave(timeout, taking=taking))
+            return
         self._member.leave(taking)
         waiter = self._driver.ender(ThreadWaiter)
         if waiter is not None and not _told(waiter, timeout):
@@ -154,10 +158,17 @@ class Group(SyncAnswering):
 
     def close(self) -> None:
         """Stop at once: the others take it for a crash. Use `leave` to go in order."""
+        if self._driver.is_interrupted:
+            self._beside(self.close)
+            return
         self._member.close()
         waiter = self._driver.ender(ThreadWaiter)
         if waiter is not None:
             _told(waiter, None)
+
+    def _beside(self, work: Callable[[], None]) -> None:
+        """For a signal handler: what it interrupts has to go on before this can be done."""
+        threading.Thread(target=work, name=f"ringcast-end-{self.name}", daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -177,6 +188,7 @@ class Group(SyncAnswering):
             timeout = checked_timeout(timeout)
         if to is not None:
             to = checked_target(to)
+        self._check_outside()
         run = self._member.send(payloads, to, ThreadWaiter)
         if run is None:
             self._driver.asks = len(payloads) == 1
@@ -195,6 +207,7 @@ class Group(SyncAnswering):
 
     def _more(self, timeout: float | None) -> bool:
         """Wait for events; False when the group was left. Raises Timeout, Closed."""
+        self._check_outside()
         if (duty := self._next_duty()) is not None:
             self._do(duty)
             return True

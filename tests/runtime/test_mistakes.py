@@ -20,7 +20,7 @@ MISTAKES: list[Callable[[sync.Group], object]] = [
     lambda group: group.call(b"x", to=[[group.me]]),  # type: ignore[list-item]
     lambda group: group.call(b"x", to=7.5),  # type: ignore[arg-type]
     lambda group: group.call(b"x", timeout=NAN),
-    lambda group: group.call(b"x", wait="some"),  # type: ignore[arg-type]
+    lambda group: group.call(b"x", wait="some"),
     lambda group: group.receive(timeout=NAN),
     lambda group: group.take(timeout="soon"),  # type: ignore[arg-type]
     lambda group: group.leave(timeout=NAN),
@@ -42,6 +42,7 @@ def test_a_mistake_does_no_harm(mistake: Callable[[sync.Group], object]) -> None
 def test_nor_does_one_in_an_event_loop() -> None:
     async def run() -> None:
         async with ringcast.join(group_name(), memory()) as group:
+            wrong: object
             for wrong in ([group.me], "ann", {}):
                 with pytest.raises(TypeError, match="one member"):
                     await group.send(b"x", to=wrong)  # type: ignore[arg-type]

@@ -66,6 +66,7 @@ class SyncAnswering(Face):
         Whoever crashes or leaves meanwhile is GONE. Raises Timeout when the call could not even be
         sent; Closed, NotMember, TooLarge, LocalError.
         """
+        self._check_outside()
         timeout = checked_timeout(timeout)
         call = self._service.call(checked_payload(payload), to, wait, timeout)
         try:
@@ -186,6 +187,7 @@ class SyncAnswering(Face):
         called anew when the giver crashes half way. Without it the state is returned in one piece.
         Raises StateFailed, Timeout, Closed, LocalError.
         """
+        self._check_outside()
         timeout = checked_timeout(timeout)
         until = FOREVER if timeout is None else time.monotonic() + timeout
         states, failed = self._service.states, True

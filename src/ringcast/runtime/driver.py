@@ -18,7 +18,9 @@ import time
 from ringcast.core.batch import Batch
 from ringcast.core.events import Event
 from ringcast.errors import Closed
+from ringcast.runtime.forks import disown, tell_forks
 from ringcast.runtime.member import Member
+from ringcast.runtime.mutex import owned_lock
 from ringcast.runtime.outgoing import PAUSE
 from ringcast.runtime.seat import Seat
 from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
@@ -43,7 +45,7 @@ class Driver:
         self.member = member
         fds = member.transport.filenos()
         self._seat, self._guest_seat = Seat(fds), Seat(fds)
-        self._guest = threading.Lock()
+        self._guest, self._is_guest = owned_lock()
         """Held by the thread that attends."""
         self._sitter = ThreadWaiter()
         """The thread that sits in the guest's seat until something comes."""
@@ -59,13 +61,14 @@ class Driver:
         self._steps = 0
         """Of those who attend: when it does not rise, they are absent."""
         self._end_lock = threading.Lock()
-        self._ended = False
+        self._ended = self._abandoned = False
         self._enders: list[Waiter] = []
         name = f"ringcast-{member.peer.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin."""
+        tell_forks(self)
         self.member.alarm = self._seat.ring
         self.member.start()
         self._thread.start()
@@ -77,6 +80,8 @@ class Driver:
         try:
             due = member.step()
             while member.closed is None:
+                if self._abandoned:
+                    member.leave()
                 if member.outgoing.hot:
                     due = min(due, time.monotonic() + PAUSE)
                 came = seat.wait(due - time.monotonic())
@@ -119,6 +124,28 @@ class Driver:
             self._enders.append(waiter)
             return waiter
 
+    def abandon(self) -> bool:
+        """Nobody can use the group any more: leave it. False when that is over. Takes no lock."""
+        if self._ended or self.member.left or self.member.closed is not None:
+            return False
+        self._abandoned = True
+        with contextlib.suppress(OSError):  # It has just ended.
+            self._seat.ring()
+        return True
+
+    def on_fork(self, reason: str) -> None:
+        """This is a copy of the process, without the thread: let go, without a word to anybody."""
+        self._guest, self._is_guest = owned_lock()
+        self._end_lock, self._ended, self._loop = threading.Lock(), True, None
+        disown(self.member, reason)
+        self._seat.close()
+        self._guest_seat.close()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the running thread is in the middle of a call, below a signal handler, say."""
+        return self._is_guest() or self.member.is_inside()
+
     # A thread that takes --------------------------------------------------------------------------
 
     def take(self, limit: int, who: object) -> list[Event]:
@@ -132,7 +159,7 @@ class Driver:
 
     def listen(self, until: float) -> None:
         """Wait until there may be something to take, the member is closed or the time has come."""
-        if self._guest.acquire(blocking=False):
+        if not self._is_guest() and self._guest.acquire(blocking=False):
             try:
                 self._sit(until)
             finally:
@@ -199,7 +226,7 @@ class Driver:
     def wait(self, waiter: Waiter, until: float) -> None:
         """Attend to the member until told, or until the time has come; or let another attend."""
         assert isinstance(waiter, ThreadWaiter)
-        if not self._guest.acquire(blocking=False):
+        if self._is_guest() or not self._guest.acquire(blocking=False):
             waiter.wait(_left(until))
             return
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +21,7 @@ from ringcast.parts.membership.joiner import NOBODY
 from ringcast.runtime.advice import tried_in_vain
 from ringcast.runtime.driver import Driver
 from ringcast.runtime.member import Member
+from ringcast.runtime.mutex import INSIDE
 from ringcast.runtime.outgoing import Run
 from ringcast.services.desk import IGNORED
 
@@ -85,11 +88,24 @@ class Face:
 
         `waits_for` names the members that a blocked sender waits for.
         """
+        self._check_outside()
         return self._member.stats()
 
     def __repr__(self) -> str:
         state = f"closed: {self.closed}" if self.closed else repr(self._member.view)
         return f"<{type(self).__name__} {self._member.group} {self.name}: {state}>"
+
+    def _check_outside(self) -> None:
+        """Raises LocalError where a call would wait for the call that it interrupts."""
+        if self._member.is_inside():
+            raise LocalError(INSIDE)
+
+    def __del__(self) -> None:
+        # Whoever does not take holds all senders back, so nobody stays a member for nobody.
+        driver = getattr(self, "_driver", None)
+        if driver is not None and not sys.is_finalizing() and driver.abandon():
+            text = f"{self!r} was neither left nor closed before it was forgotten: it leaves now"
+            warnings.warn(text, ResourceWarning, stacklevel=1, source=self)
 
     # Taking, without waiting ----------------------------------------------------------------------
 

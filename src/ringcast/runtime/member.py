@@ -26,6 +26,7 @@ from ringcast.runtime.blame import Complaint, timeout
 from ringcast.runtime.figures import figures
 from ringcast.runtime.heap import Heap
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
+from ringcast.runtime.mutex import owned_lock
 from ringcast.runtime.observer import Observer
 from ringcast.runtime.outgoing import Outgoing, Run
 from ringcast.runtime.service import Service, Services
@@ -92,12 +93,11 @@ class Member:
         """Whether the application itself wanted the group to be closed."""
         self.endings: list[Callable[[], None]] = [heap.clear]
         """What is to be done once the network is let go of."""
-        self._leave_by = FOREVER
-        self._lock, self._helm = threading.Lock(), threading.Lock()
-        self.due = FOREVER
+        self._lock, self.is_inside = owned_lock()
+        self._helm, self._shut = threading.Lock(), False
+        self._leave_by = self.due = FOREVER
         """When a step is due if nothing comes, as the driver was told."""
         self._seen: View | None = None
-        self._shut = False
 
     # Running --------------------------------------------------------------------------------------
 

@@ -1,0 +1,88 @@
+"""Callers in odd places: in a signal handler, in a fork, or gone without a word."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from ringcast import LocalError, sync
+from tests.runtime.support import SOON, await_view, group_name, members, memory
+
+CALLS: list[Callable[[sync.Group], object]] = [
+    lambda group: group.send(b"x"),
+    lambda group: group.send_many([b"x"]),
+    lambda group: group.receive(timeout=SOON),
+    lambda group: group.take(timeout=SOON),
+    lambda group: group.call(b"x", timeout=SOON),
+    lambda group: group.stats(),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_handler_that_interrupts_the_group_does_not_wait_for_itself(
+    call: Callable[[sync.Group], object],
+) -> None:
+    with sync.join(group_name(), memory()) as group:
+        with group._member._lock, pytest.raises(LocalError, match="signal handler"):
+            call(group)  # As a handler would that runs in the middle of a step.
+        group.send(b"later", timeout=SOON)
+        assert group.receive(timeout=SOON).payload == b"later"
+
+
+@pytest.mark.parametrize("end", [sync.Group.leave, sync.Group.close])
+def test_a_handler_may_end_the_group_under_whoever_waits(end: Callable[[sync.Group], None]) -> None:
+    for place in ("_member._lock", "_driver._guest"):
+        group = sync.join(group_name(), memory())
+        holder, lock = place.split(".")
+        with getattr(getattr(group, holder), lock):
+            end(group)
+        assert list(group) == []
+        group.close()  # It is closed already, and waits until that is done.
+        assert group.closed in ("left", "closed")
+
+
+def test_who_is_forgotten_holds_nobody_back() -> None:
+    with members(2, "memory") as (first, second):
+        company = [sync.join(first._member.group, memory())]
+        await_view(first, 3)
+        with pytest.warns(ResourceWarning, match="neither left nor closed"):
+            company.clear()
+        await_view(first, 2)
+        await_view(second, 2)
+
+
+FORK = """
+import os, sys
+from ringcast import Closed, sync, presets
+
+spec = presets.loopback() if sys.argv[2] == "multicast" else presets.tcp(alone="found")
+group = sync.join(sys.argv[1], spec)
+group.send(b"1", timeout=10.0)
+assert group.receive(timeout=10.0).payload == b"1"
+child = os.fork()
+if not child:
+    try:
+        group.send(b"from the fork", timeout=10.0)
+    except Closed as error:
+        assert "fork" in str(error), error
+        group.leave()
+        group.close()
+        with sync.join(sys.argv[1] + "-other", presets.loopback()) as other:
+            other.send(b"x", timeout=10.0)
+            assert other.receive(timeout=10.0).payload == b"x"
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+group.send(b"2", timeout=10.0)
+message = group.receive(timeout=10.0)
+assert (message.seqno, message.payload) == (2, b"2"), message
+group.leave()
+"""
+
+
+@pytest.mark.parametrize("kind", ["multicast", "tcp"])
+def test_a_fork_is_no_member(kind: str) -> None:
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, group_name(), kind]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60.0, check=False)
+    assert done.returncode == 0, done.stderr
