@@ -153,7 +153,9 @@ class Member:
 
         Raises Closed, TooLarge. What waits longer than its stack allows ends up in `timeouts`.
         """
-        payloads = [payload] if isinstance(payload, bytes | memoryview) else payload
+        payloads = [payload] if isinstance(payload, bytes | memoryview) else [*payload]
+        if not all(isinstance(each, bytes | memoryview) for each in payloads):
+            raise TypeError("a message is bytes: encode it first")
         if not self.alive or self.stack.closed is not None:
             raise Closed(f"{self.name} is not in the group any more: {self._reason}")
         if not payloads:
