@@ -324,13 +324,11 @@ class Member:
             self.incoming.watch(waiter)
             return waiter
 
-    def call_readers(self) -> bool:
-        """Something has come: let those look who wait for it; whether there is anybody."""
+    def readers(self) -> list[Waiter]:
+        """Those who wait for messages, and are to be told by the caller that something has come."""
         with self._lock:
-            if not self.incoming.readers:
-                return False
-            self.incoming.tell()
-            return True
+            readers, self.incoming.readers = self.incoming.readers, []
+            return readers
 
     def unwatch(self, waiter: Waiter) -> None:
         """A caller waits no longer."""
