@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ringcast.core.address import Address, Peer
-from ringcast.core.batch import Payload
+from ringcast.core.batch import Payload, common_size
 from ringcast.core.codec import group_id
 from ringcast.core.events import Event
 from ringcast.core.view import View
@@ -264,16 +264,17 @@ class Member:
 
         Raises Closed, TooLarge, NotMember.
         """
+        size = common_size(payloads)
         with self._lock:
             now = time.monotonic()
             if self.left and self.stack.closed is None:
                 raise Closed("the group is being left: nothing more can be sent")
             try:
                 was_hot = self.outgoing.hot
-                sent = self.outgoing.send(payloads, to, now)
+                sent = self.outgoing.send(payloads, to, now, 0, size)
                 run = None
                 if sent < len(payloads):
-                    run = Run(payloads, to, make_waiter(), now)
+                    run = Run(payloads, to, make_waiter(), now, 0, size)
                     run.sent = sent
                     self.outgoing.add(run)
                 self._settle(now)
