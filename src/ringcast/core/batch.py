@@ -78,6 +78,19 @@ class Batch:
             size=size,
         )
 
+    def copy(self) -> Batch:
+        """The same messages in a list of their own, for somebody who may change it."""
+        return Batch(
+            self.sender,
+            list(self.payloads),
+            self.nbytes,
+            dest=self.dest,
+            first=self.first,
+            flags=self.flags,
+            sent_at=self.sent_at,
+            size=self.size,
+        )
+
     def __len__(self) -> int:
         return len(self.payloads)
 

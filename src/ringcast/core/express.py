@@ -134,7 +134,7 @@ def read_pair(
 class RunReader:
     """Reads such datagrams one after the other, and joins those that continue each other."""
 
-    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "_next", "run")
+    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "run")
 
     def __init__(self, group: int) -> None:
         self.run: Data | None = None
@@ -146,8 +146,6 @@ class RunReader:
         """How many messages the datagrams of the batch have, but for the last."""
         self._cut: Callable[[bytes | memoryview, int], tuple[Payload, ...]] | None = None
         """Cuts so many messages out of a datagram, where a struct can do that."""
-        self._next = b""
-        """How a datagram begins that goes on with the run, and has as many messages."""
 
     @property
     def begins_message(self) -> bool:
@@ -164,7 +162,7 @@ class RunReader:
         if run is None or not isinstance(run.payloads, list):
             return False  # There is none, or its fragments have landed.
         count, size, payloads = self._count, run.size, run.payloads
-        if bytes(datagram[:EXPRESS_SIZE]) != self._next:
+        if datagram[:EXPRESS_SIZE] != self._expected(run, count):
             if len(datagram) <= EXPRESS_SIZE:
                 return False
             # The last one of a batch has fewer messages.
@@ -179,7 +177,6 @@ class RunReader:
         else:
             payloads += cut_uniform(datagram, count, size, EXPRESS_SIZE)
         run.nbytes += nbytes
-        self._next = self._expected(run, self._count)
         return True
 
     def _expected(self, run: Data, count: int) -> bytes:
@@ -230,6 +227,6 @@ class RunReader:
         self._head, self._common, self._common_checksum = head, common, common_checksum
         is_simple = size < VIEW_PAYLOAD_SIZE and count <= CUT_MAX
         self._cut = cutter(count, size).unpack_from if is_simple else None
-        self._count, self._next = count, self._expected(run, count)
+        self._count = count
         self.run = run
         return True

@@ -158,8 +158,8 @@ class Inbox(Layer):
                 taken.append(event)
                 continue
             if isinstance(event, Batch):
-                if len(event) > limit:
-                    event = self._split(event, limit)
+                # A window may keep it as well: the application gets a list of its own.
+                event = self._split(event, limit) if len(event) > limit else event.copy()
                 limit -= len(event)
                 self.nbytes -= event.nbytes
                 taken.append(_place(event))

@@ -144,14 +144,21 @@ class Stack:
                 owner.on_frame(frame, source)
 
     def send(
-        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+        self,
+        payloads: Sequence[Payload],
+        to: Address | None,
+        now: float,
+        flags: int = 0,
+        size: int | None = None,
     ) -> int:
         """Send as many of the payloads as there is room for, as one run; returns how many that was.
 
+        size: what `common_size` says of them, if the caller knows it.
         The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
         """
         self.env.now = max(now, self.env.now)
-        size = common_size(payloads)
+        if size is None:
+            size = common_size(payloads)
         self._check_sendable(size or max(map(len, payloads), default=0), to)
         room, space = self._top.room(to)
         count = min(len(payloads), room)

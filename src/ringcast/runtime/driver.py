@@ -283,9 +283,11 @@ class Driver:
             self._attended_until = -FOREVER
 
     def _on_readable(self) -> None:
-        if self.member.call_readers():  # Who waits for messages takes what came by itself.
+        if readers := self.member.readers():  # They take what came by themselves.
             self._attended_until = time.monotonic() + GRACE
             self._has_come = True
+            for reader in readers:
+                reader.resume()
             return
         with contextlib.suppress(Closed):  # Whoever waits is told.
             self.step()

@@ -6,11 +6,11 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import count, repeat
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 from ringcast.core.address import Address
 from ringcast.core.batch import CALL, Batch, Message, Payload, flat
@@ -251,10 +251,11 @@ def checked_payload(payload: Sendable) -> Payload:
     raise TypeError(f"a message is bytes, not {type(payload).__name__}: encode it first")
 
 
-def checked_payloads(payloads: Iterable[Sendable]) -> Sequence[Payload]:
-    """Messages as the stack takes them; a list of bytes is taken as it is."""
+def checked_payloads(payloads: Iterable[Sendable]) -> list[Payload]:
+    """Messages as the stack takes them, in a list of its own: the caller's may change."""
     if isinstance(payloads, (bytes, bytearray, memoryview, str)):
         raise TypeError("send_many takes a list of messages: use send for one")
-    if isinstance(payloads, (list, tuple)) and [*map(type, payloads)].count(bytes) == len(payloads):
-        return payloads
-    return [checked_payload(payload) for payload in payloads]
+    messages = list(payloads)
+    if [*map(type, messages)].count(bytes) == len(messages):
+        return cast(list[Payload], messages)
+    return [checked_payload(message) for message in messages]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ringcast.core.address import Address, Peer
-from ringcast.core.batch import Payload
+from ringcast.core.batch import Payload, common_size
 from ringcast.core.codec import group_id
 from ringcast.core.events import Event
 from ringcast.core.view import View
@@ -264,16 +264,17 @@ class Member:
 
         Raises Closed, TooLarge, NotMember.
         """
+        size = common_size(payloads)
         with self._lock:
             now = time.monotonic()
             if self.left and self.stack.closed is None:
                 raise Closed("the group is being left: nothing more can be sent")
             try:
                 was_hot = self.outgoing.hot
-                sent = self.outgoing.send(payloads, to, now)
+                sent = self.outgoing.send(payloads, to, now, 0, size)
                 run = None
                 if sent < len(payloads):
-                    run = Run(payloads, to, make_waiter(), now)
+                    run = Run(payloads, to, make_waiter(), now, 0, size)
                     run.sent = sent
                     self.outgoing.add(run)
                 self._settle(now)
@@ -324,13 +325,11 @@ class Member:
             self.incoming.watch(waiter)
             return waiter
 
-    def call_readers(self) -> bool:
-        """Something has come: let those look who wait for it; whether there is anybody."""
+    def readers(self) -> list[Waiter]:
+        """Those who wait for messages, and are to be told by the caller that something has come."""
         with self._lock:
-            if not self.incoming.readers:
-                return False
-            self.incoming.tell()
-            return True
+            readers, self.incoming.readers = self.incoming.readers, []
+            return readers
 
     def unwatch(self, waiter: Waiter) -> None:
         """A caller waits no longer."""

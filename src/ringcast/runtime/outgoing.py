@@ -40,7 +40,9 @@ SINGLES_MAX = 1_024
 class Run:
     """One call's messages, and how many of them are sent."""
 
-    __slots__ = ("error", "flags", "limit", "moved", "payloads", "sent", "since", "to", "waiter")
+    __slots__ = (
+        "error", "flags", "limit", "moved", "payloads", "sent", "since", "size", "to", "waiter"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -49,9 +51,12 @@ class Run:
         waiter: Waiter | None,
         since: float,
         flags: int = 0,
+        size: int | None = None,
     ) -> None:
         self.payloads = payloads
         self.flags = flags
+        self.size = size
+        """What `common_size` says of the payloads, if it was asked."""
         self.to = to
         self.waiter = waiter
         """The caller; None for single messages, whose callers have gone on."""
@@ -126,7 +131,12 @@ class Outgoing:
             self.add(run)
 
     def send(
-        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+        self,
+        payloads: Sequence[Payload],
+        to: Address | None,
+        now: float,
+        flags: int = 0,
+        size: int | None = None,
     ) -> int:
         """Send what there is room for; how many of `payloads` that was. The rest is to be added.
 
@@ -139,7 +149,7 @@ class Outgoing:
                 self._feel(now)
             if self._singles:
                 return self._send_behind_singles(payloads, now)
-        return 0 if to in self.queues else self._offer(payloads, to, now, flags)
+        return 0 if to in self.queues else self._offer(payloads, to, now, flags, size)
 
     def _send_behind_singles(self, payloads: Sequence[Payload], now: float) -> int:
         singles = self._take_singles()
@@ -157,15 +167,20 @@ class Outgoing:
         self._last_single = now
 
     def _offer(
-        self, payloads: Sequence[Payload], to: Address | None, now: float, flags: int = 0
+        self,
+        payloads: Sequence[Payload],
+        to: Address | None,
+        now: float,
+        flags: int = 0,
+        size: int | None = None,
     ) -> int:
         # The first call gets the whole list, so that what can never be sent is refused before
         # anything is.
-        sent = self._stack.send(payloads, to, now, flags)
+        sent = self._stack.send(payloads, to, now, flags, size)
         if sent:
             self._transmit()
         while 0 < sent < len(payloads):
-            count = self._stack.send(payloads[sent : sent + CHUNK], to, now, flags)
+            count = self._stack.send(payloads[sent : sent + CHUNK], to, now, flags, size)
             if not count:
                 break
             sent += count
@@ -214,7 +229,7 @@ class Outgoing:
             return False
         rest = run.payloads if not run.sent else run.payloads[run.sent : run.sent + CHUNK]
         try:
-            count = self._offer(rest, run.to, now, run.flags)
+            count = self._offer(rest, run.to, now, run.flags, run.size)
         except LocalError as error:
             run.error = error
             return True

@@ -86,3 +86,14 @@ def test_what_a_layer_keeps_waits_for_what_comes_before() -> None:
     box.take(1)
     box.consumed()
     assert [up_to for sender, up_to, _ in group.delivered if sender == A] == [1, 5]
+
+
+def test_the_application_gets_a_list_of_its_own() -> None:
+    box, _, _ = inbox()
+    kept = batch(A, 1, 3)
+    box.up(kept)
+    (event,) = box.take(10)
+    assert isinstance(event, Batch)
+    assert isinstance(event.payloads, list)
+    event.payloads.clear()
+    assert len(kept) == 3
