@@ -189,3 +189,24 @@ def test_a_world_that_keeps_nothing_still_counts_and_checks() -> None:
     world.settle()
     assert len(b.delivered) == 1000
     assert world.check() == []
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, "2"])
+def test_time_that_never_ends_is_refused(seconds: float) -> None:
+    world = World(seed=1, spec=presets.lan())
+    world.join("a")
+    for run in (world.run, world.settle, lambda s: world.run_until(lambda: False, s)):
+        with pytest.raises(LocalError, match="seconds is"):
+            run(seconds)
+
+
+def test_a_list_belongs_to_its_caller_again() -> None:
+    world = World(seed=1, spec=presets.lan(), loss=0.2)
+    a, b = world.join("a", "b")
+    messages: list[bytes | memoryview] = [b"1", b"2", b"3"]
+    a.send_many(messages)
+    messages.clear()
+    world.settle()
+    assert [message.payload for message in b.delivered] == [b"1", b"2", b"3"]
+    with pytest.raises(TypeError, match="bytes"):
+        a.send("text")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ here as over sockets.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
@@ -59,6 +60,8 @@ class World:
         effort_max: int | None = None,
         measure: bool = False,
     ) -> None:
+        if not isinstance(spec, StackSpec):
+            raise ConfigError(f"spec is {spec!r}: give a StackSpec, say presets.lan()")
         if addresses not in ("small", "random"):
             raise ConfigError(f'addresses is "{addresses}": give "small" or "random"')
         self.seed = seed
@@ -147,7 +150,7 @@ class World:
 
     def run(self, seconds: float) -> None:
         """Let so much virtual time pass."""
-        until = self.now + seconds
+        until = self.now + _checked(seconds)
         while self._advance(until):
             pass
 
@@ -155,14 +158,14 @@ class World:
         self, predicate: Callable[[], bool], seconds: float, what: str = "the condition to hold"
     ) -> None:
         """Run until the predicate holds. Raises Timeout after so much virtual time."""
-        until = self.now + seconds
+        until = self.now + _checked(seconds)
         while not predicate():
             if not self._advance(until):
                 raise Timeout(f"waited {seconds} simulated seconds in vain for {what}")
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Run until nothing is outstanding or repairable. Raises Timeout with what still is."""
-        until = self.now + seconds
+        until = self.now + _checked(seconds)
         while left := outstanding(self):
             if self.now >= until:
                 what = "; ".join(left[:20])
@@ -311,3 +314,10 @@ class World:
         self.trace.done(self.now, 0 if member is None else member.number, what)
         if self.observer is not None:
             self.observer.done(self.now, member, what)
+
+
+def _checked(seconds: object) -> float:
+    """Virtual time that comes to an end. Raises LocalError."""
+    if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
+        raise LocalError(f"seconds is {seconds!r}: give a number, 0 or more")
+    return seconds
