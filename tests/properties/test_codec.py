@@ -19,6 +19,7 @@ from ringcast.core.codec import (
     group_id,
     source_of,
 )
+from ringcast.core.fields import VIEW_NUMBER_MAX
 from ringcast.core.frames import (
     Ack,
     Data,
@@ -27,10 +28,12 @@ from ringcast.core.frames import (
     Frame,
     Held,
     Install,
+    Last,
     Nak,
     Section,
     Suspect,
     UnicastData,
+    UnicastNak,
 )
 from ringcast.core.ranges import RangeSet
 from ringcast.core.slices import VIEW_PAYLOAD_SIZE
@@ -43,7 +46,7 @@ SOURCE = Address(0x1234)
 numbers = st.integers(0, 2**64 - 1)
 seqnos = st.integers(1, 2**63)
 addresses = numbers.map(Address)
-view_ids = st.builds(ViewId, numbers, addresses)
+view_ids = st.builds(ViewId, st.integers(0, VIEW_NUMBER_MAX), addresses)
 payloads = st.lists(st.binary(max_size=40), min_size=1, max_size=20) | st.lists(
     st.binary(min_size=VIEW_PAYLOAD_SIZE, max_size=VIEW_PAYLOAD_SIZE + 3), min_size=1, max_size=3
 )
@@ -53,9 +56,9 @@ views = st.builds(
     view_ids,
     st.lists(peers, min_size=1, max_size=5, unique_by=lambda peer: peer.address).map(tuple),
 )
-range_sets = st.lists(st.tuples(st.integers(1, 999), st.integers(0, 9)), max_size=9).map(
-    lambda pairs: RangeSet((first, first + more) for first, more in pairs)
-)
+range_sets = st.lists(
+    st.tuples(st.integers(1, 999), st.integers(0, 9)), min_size=1, max_size=9
+).map(lambda pairs: RangeSet((first, first + more) for first, more in pairs))
 
 
 @st.composite
@@ -201,3 +204,17 @@ def test_every_frame_has_a_code_and_a_kind_of_its_own() -> None:
     kinds = [frame.kind for frame in FRAME_TYPES.values()]
     assert len(set(kinds)) == len(kinds)
     assert all(frame.code == code for code, frame in FRAME_TYPES.items())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Nak(Address(1), RangeSet()),
+        UnicastNak(7, RangeSet()),
+        Last(ViewId(VIEW_NUMBER_MAX + 1, Address(1)), 0, 0, 0),
+    ],
+)
+def test_what_no_member_could_answer_is_dropped(frame: Frame) -> None:
+    datagram = b"".join(encode(GROUP, Address(1), [frame]))
+    with pytest.raises(Malformed):
+        decode(datagram, GROUP)

@@ -17,6 +17,9 @@ from ringcast.core.ranges import RangeSet
 from ringcast.core.view import View, ViewId
 from ringcast.errors import Malformed
 
+VIEW_NUMBER_MAX = 2**63
+"""Views are numbered one by one, so none comes near it; and each has to have a successor."""
+
 _U32 = struct.Struct("!I")
 _U64 = struct.Struct("!Q")
 
@@ -77,12 +80,26 @@ def _read_ranges(cursor: Cursor) -> RangeSet:
     count = cursor.count(16)
     flat = struct.unpack(f"!{2 * count}Q", cursor.take(16 * count))
     pairs = list(zip(flat[::2], flat[1::2], strict=True))
+    if not pairs:
+        raise Malformed("a request for nothing")
     before = 0
     for first, last in pairs:
         if not before < first <= last:
             raise Malformed("ranges out of order")
         before = last
     return RangeSet(pairs)
+
+
+def _write_view_id(value: object) -> bytes:
+    number, coordinator = cast(ViewId, value)
+    return _U64.pack(number) + _U64.pack(coordinator)
+
+
+def _read_view_id(cursor: Cursor) -> ViewId:
+    number = cursor.number()
+    if number > VIEW_NUMBER_MAX:
+        raise Malformed("a view that no other could follow")
+    return ViewId(number, Address(cursor.number()))
 
 
 def _write_view(value: object) -> bytes:
@@ -103,6 +120,7 @@ _SCALARS: dict[object, Field] = {
     Address: Field(_U64.pack, lambda cursor: Address(cursor.number()), 8),
     str: Field(_write_text, _read_text, 4),
     RangeSet: Field(_write_ranges, _read_ranges, 4),
+    ViewId: Field(_write_view_id, _read_view_id, 16),
     View: Field(_write_view, _read_view, 20),
 }
 
