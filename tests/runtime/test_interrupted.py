@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ringcast import LocalError, sync
-from tests.runtime.support import SOON, await_view, group_name, members, memory
+from ringcast import LocalError, Message, Outcome, sync
+from tests.runtime.support import SOON, await_view, group_name, members, memory, running
 
 CALLS: list[Callable[[sync.Group], object]] = [
     lambda group: group.send(b"x"),
@@ -50,6 +50,22 @@ def test_who_is_forgotten_holds_nobody_back() -> None:
             company.clear()
         await_view(first, 2)
         await_view(second, 2)
+
+
+def test_whoever_has_called_an_application_that_ends_is_told() -> None:
+    def end(message: Message) -> bytes:
+        raise SystemExit(3)
+
+    def serve() -> None:
+        with pytest.raises(SystemExit):
+            list(asked)
+
+    name = group_name()
+    with sync.join(name, memory(), on_call=end) as asked, sync.join(name, memory()) as asking:
+        await_view(asking, 2)
+        with running(serve):
+            replies = asking.call(b"?", to=asked.me, timeout=SOON)
+        assert replies[asked.me].outcome is Outcome.ERROR
 
 
 FORK = """

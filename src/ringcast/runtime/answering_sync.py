@@ -16,6 +16,7 @@ from ringcast.runtime.arguments import checked_handler, checked_timeout
 from ringcast.runtime.face import Duty, Face, Sendable, checked_payload
 from ringcast.runtime.handlers import (
     CALL_TIMEOUT,
+    CANCELLED,
     STATE_TIMEOUT,
     Loaded,
     SyncOnCall,
@@ -95,10 +96,13 @@ class SyncAnswering(Face):
         for message in batch:
             found = self._service.desk.question(message)
             if found is not None:
-                reply = self._ask(found[1])
-                if not batch.flags & ANSWERED:
-                    with suppress(Closed):
-                        self._service.answer(message.sender, found[0], reply)
+                reply = CANCELLED  # What an interrupt or an exit means for whoever has asked.
+                try:
+                    reply = self._ask(found[1])
+                finally:
+                    if not batch.flags & ANSWERED:
+                        with suppress(Closed):
+                            self._service.answer(message.sender, found[0], reply)
 
     def _ask(self, call: Message) -> Reply:
         assert self._on_call is not None
