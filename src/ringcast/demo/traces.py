@@ -44,9 +44,13 @@ def check_place(directory: str) -> None:
     if "://" in directory:
         return
     place = Path(directory)
-    if not place.exists():
+    try:
+        is_there, is_empty = place.exists(), place.is_dir() and not any(place.iterdir())
+    except OSError as error:
+        raise ConfigError(f"{place} cannot be read: {error.strerror}.") from None
+    if not is_there:
         raise ConfigError(
             f"There is no directory {place}: name the one that the members traced to."
         )
-    if place.is_dir() and not any(place.iterdir()):
+    if is_empty:
         raise ConfigError(f"There is no trace in {place}: its members wrote nothing, or elsewhere.")

@@ -26,6 +26,7 @@ from ringcast.journal.manifest import Segment
 from ringcast.journal.recover import recover, wall_us
 from ringcast.journal.writer import JournalWriter
 from ringcast.runtime.face import JOIN_TIMEOUT
+from ringcast.runtime.writable import check_writable
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
 from ringcast.trace.live import LiveTrace, load_parquet
@@ -126,6 +127,7 @@ def prepare(directory: str | Path) -> list[Segment]:
             there.mkdir(exist_ok=True)
             Files().sync_dir(there.parent)
         if there.is_dir():
+            check_writable(there)
             if not any(there.iterdir()):
                 return []
             if not Layout(there).manifests.is_dir():

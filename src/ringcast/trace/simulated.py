@@ -23,7 +23,7 @@ from ringcast.sim.member import Member, State
 from ringcast.sim.network import Fate
 from ringcast.sim.observer import Observer
 from ringcast.trace.scribe import Scribe
-from ringcast.trace.writer import TraceSpec, TraceWriter
+from ringcast.trace.writer import TraceSpec, TraceWriter, trace_directory
 
 SPEC = TraceSpec(rotate_seconds=1e9)
 """A file for each life, however much virtual time passes."""
@@ -40,7 +40,7 @@ class SimulatedTrace:
         Raises ConfigError when there are traces at this place: the members of all worlds have the
         same addresses, so that nobody could tell two runs apart.
         """
-        if any(Path(path).glob("*.parquet")):
+        if any(trace_directory(Path(path)).glob("*.parquet")):
             raise ConfigError(f"there are traces in {path} already: name another directory")
         self._path, self._digests, self._inner = Path(path), digests, inner
         self._lives: dict[Address, _Life] = {}

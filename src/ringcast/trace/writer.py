@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringcast.errors import Closed, ConfigError
+from ringcast.runtime.writable import check_writable
 from ringcast.trace.notes import DELIVERED_CODE, NOTE, SENT_CODE, SKIPPED_CODE, pack
 from ringcast.trace.schema import (
     ACKED,
@@ -70,7 +71,7 @@ class TraceWriter:
     def __init__(self, path: str | Path, member: int, spec: TraceSpec | None = None) -> None:
         self.spec = spec or TraceSpec()
         self.member = member
-        self._directory = _directory(Path(path))
+        self._directory = trace_directory(Path(path))
         self._notes = bytearray()
         self._notes_max = self.spec.group_rows * NOTE.size
         self._others: list[Row] = []
@@ -266,9 +267,11 @@ def digest(payloads: Iterable[bytes | memoryview]) -> int:
     return sum(map(zlib.crc32, payloads))
 
 
-def _directory(path: Path) -> Path:
+def trace_directory(path: Path) -> Path:
+    """A directory that traces can be written to; made if it is not there. Raises ConfigError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        check_writable(path)
     except FileExistsError as error:
         raise ConfigError(f"{path} is a file: name a directory for the trace.") from error
     except OSError as error:

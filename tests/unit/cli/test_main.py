@@ -1,12 +1,16 @@
 """The command line: what it prints, where, and with which exit status."""
 
 import json
+import logging
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ringcast import presets
 from ringcast.cli.main import COMMANDS, main
+from ringcast.runtime.logbook import log
 from ringcast.trace.check import check
 from ringcast.trace.table import read_rows
 
@@ -123,6 +127,17 @@ def test_the_trace_of_a_run_and_a_setting(tmp_path: Path) -> None:
     assert sum(row.count for row in rows if row.kind == "delivered") == 150
 
 
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """The log as it was: commands set it up for their whole process."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), log.level
+    yield
+    root.handlers[:] = handlers
+    log.setLevel(level)
+
+
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -171,3 +186,16 @@ def test_what_the_disk_says_is_a_sentence(
     assert capsys.readouterr().err == (
         "ringcast explain: [Errno 28] No space left on device: 'x\\x1b[31m'\n"
     )
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("words", [["sim", "--trace"], ["record", "g", "--to"]])
+def test_where_nothing_can_be_written_nothing_is_begun(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # Even to root.
+    assert main([*words, str(tmp_path)]) == 2
+    assert "Permission denied" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from ringcast.errors import ConfigError
+from ringcast.runtime.writable import check_writable
 from ringcast.spark.sweep import text
 from ringcast.spark.sweep.grid import Candidate
 from ringcast.spark.sweep.page import sweep_page
@@ -21,6 +22,7 @@ def prepare(directory: str | Path) -> Path:
     place = Path(directory)
     try:
         place.mkdir(parents=True, exist_ok=True)
+        check_writable(place)
     except FileExistsError as error:
         raise ConfigError(f"{place} is a file: name a directory for the results") from error
     except OSError as error:
