@@ -2,13 +2,15 @@
 
 import asyncio
 import ctypes
+import errno
+import os
 from collections.abc import Callable
 
 import pytest
 
 import ringcast
-from ringcast import LocalError, NotMember, sync
-from tests.runtime.support import SOON, group_name, memory
+from ringcast import ConfigError, LocalError, NotMember, sync
+from tests.runtime.support import SOON, SPECS, group_name, memory
 
 NAN = float("nan")
 
@@ -69,3 +71,22 @@ def test_memory_of_any_make_can_be_sent() -> None:
         group.send_many(views, timeout=SOON)
         got = [bytes(group.receive(timeout=SOON).payload) for _ in views]
     assert got == [bytes(numbers), b"ace", b"cba"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "multicast", "tcp"])
+@pytest.mark.parametrize("left", [0, 1])
+def test_without_descriptors_there_is_no_member_and_nothing_is_left_open(
+    kind: str, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bells = [os.eventfd(0) for _ in range(left)]
+
+    def eventfd(*_: int) -> int:
+        if not bells:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return bells.pop()
+
+    monkeypatch.setattr(os, "eventfd", eventfd)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError, match=r"Too many open files.*ulimit"):
+        sync.join(group_name(), SPECS[kind](None))
+    assert len(os.listdir("/proc/self/fd")) == before - left

@@ -3,6 +3,7 @@ caller and nothing else happens."""
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Iterable
 from typing import TypeVar
@@ -65,6 +66,12 @@ def check_join(group: str, spec: StackSpec | None, name: str, backlog_bytes: int
         raise ConfigError(f"name has {size:,} bytes: give at most {NAME_MAX}")
     if not (_is_number(backlog_bytes) and backlog_bytes >= 0):
         raise ConfigError(f"backlog_bytes is {backlog_bytes!r}: give bytes, 0 or more")
+
+
+def cannot_start(error: OSError) -> ConfigError:
+    """What the system says when it has nothing left for a member."""
+    hint = ": raise the limit, see `ulimit -n`" if error.errno == errno.EMFILE else ""
+    return ConfigError(f"a member cannot be started ({error.strerror}){hint}")
 
 
 def _is_number(value: object) -> bool:

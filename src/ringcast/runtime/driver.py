@@ -22,7 +22,7 @@ from ringcast.runtime.forks import disown, tell_forks
 from ringcast.runtime.member import Member
 from ringcast.runtime.mutex import owned_lock
 from ringcast.runtime.outgoing import PAUSE
-from ringcast.runtime.seat import Seat
+from ringcast.runtime.seat import two_seats
 from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
 
 GRACE = 0.005
@@ -44,7 +44,7 @@ class Driver:
     def __init__(self, member: Member) -> None:
         self.member = member
         fds = member.transport.filenos()
-        self._seat, self._guest_seat = Seat(fds), Seat(fds)
+        self._seat, self._guest_seat = two_seats(fds)
         self._guest, self._is_guest = owned_lock()
         """Held by the thread that attends."""
         self._sitter = ThreadWaiter()

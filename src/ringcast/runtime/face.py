@@ -19,6 +19,7 @@ from ringcast.core.view import View
 from ringcast.errors import Closed, JoinFailed, LocalError, Timeout
 from ringcast.parts.membership.joiner import NOBODY
 from ringcast.runtime.advice import tried_in_vain
+from ringcast.runtime.arguments import cannot_start
 from ringcast.runtime.driver import Driver
 from ringcast.runtime.member import Member
 from ringcast.runtime.mutex import INSIDE
@@ -44,7 +45,11 @@ class Face:
     def __init__(self, member: Member, receive: bool) -> None:
         self._member = member
         self._note = member.outgoing.note
-        self._driver = Driver(member)
+        try:
+            self._driver = Driver(member)
+        except OSError as error:
+            member.shut()
+            raise cannot_start(error) from None
         self._receive = receive
         self._service = member.service
         self._events: deque[Event] = deque()

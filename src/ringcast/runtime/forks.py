@@ -39,6 +39,7 @@ def disown(member: Member, reason: str) -> None:
     member._helm, member._shut = threading.Lock(), True
     member.alarm = lambda: None
     member.stack.finish(reason)
+    member.outgoing.hot = False  # Nobody sends what would be noted down.
     member.transport.close()
 
 

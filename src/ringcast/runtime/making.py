@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringcast import presets
 from ringcast.parts.discovery import Discovery
-from ringcast.runtime.arguments import check_join
+from ringcast.runtime.arguments import cannot_start, check_join
 from ringcast.runtime.logbook import keep_log
 from ringcast.runtime.lookup import Lookup
 from ringcast.runtime.member import Member
@@ -36,17 +36,23 @@ def make_member(
     observers: list[Observer] = [Lookup(discovery)] if discovery.dns or discovery.file else []
     if observer is not None:
         observers.append(observer)
-    member = Member(
-        group,
-        stack,
-        name,
-        receive=receive,
-        backlog_bytes=backlog_bytes,
-        observer=together(observers),
-        services=services,
-    )
+    try:
+        member = Member(
+            group,
+            stack,
+            name,
+            receive=receive,
+            backlog_bytes=backlog_bytes,
+            observer=together(observers),
+            services=services,
+        )
+    except OSError as error:
+        raise cannot_start(error) from None
     try:
         _serve(member, status, metrics)
+    except OSError as error:
+        member.shut()
+        raise cannot_start(error) from None
     except BaseException:
         member.shut()
         raise

@@ -9,6 +9,16 @@ import select
 from collections.abc import Sequence
 
 
+def two_seats(fds: Sequence[int]) -> tuple[Seat, Seat]:
+    """Two places to wait for the same. Raises OSError, and then there is none."""
+    first = Seat(fds)
+    try:
+        return first, Seat(fds)
+    except OSError:
+        first.close()
+        raise
+
+
 class Seat:
     """Where one thread at a time waits. `ring` is safe from any thread until `close`."""
 

@@ -100,7 +100,11 @@ class TcpTransport:
         listener.setblocking(False)
         port = int(listener.getsockname()[1])
         self.endpoint = join_endpoint(spec.advertise or advertised_host(host, reach), port)
-        self._epoll = select.epoll()
+        try:
+            self._epoll = select.epoll()
+        except OSError:
+            self.close()
+            raise
         self._epoll.register(listener.fileno(), READ)
 
     def close(self) -> None:
