@@ -1,6 +1,9 @@
 """The command line: what it prints, where, and with which exit status."""
 
 import json
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -121,3 +124,8 @@ def test_the_trace_of_a_run_and_a_setting(tmp_path: Path) -> None:
     rows = read_rows(tmp_path / "trace")
     assert check(rows, capacity=8, skips=False) == []
     assert sum(row.count for row in rows if row.kind == "delivered") == 150
+
+
+def test_the_command_is_a_module_as_well() -> None:
+    said = subprocess.check_output([sys.executable, "-m", "ringcast", "--version"], text=True)
+    assert said == f"ringcast {version('ringcast')}\n"
