@@ -15,7 +15,7 @@ import pytest
 
 from ringcast.core import codec, lockfree
 from ringcast.core.address import Address
-from ringcast.core.frames import Ack, Ending, Frame
+from ringcast.core.frames import Ack, Data, Ending, Frame
 from ringcast.core.inbox import Inbox
 from ringcast.core.interleave import faulty
 from ringcast.core.part import Installation, Layer
@@ -103,6 +103,19 @@ def survivors_do_not_share() -> None:
 
     real = Flushing.aim
     Flushing.aim = aim  # type: ignore[method-assign]
+
+
+def who_is_ahead_says_where_a_view_ends() -> None:
+    """Let messages of a later view bound what is handed up, though the view that waits says it."""
+
+    def admit(self: NakAck4Layer, sender: Address, window: ReceiveWindow, frame: Data) -> bool:
+        aims, self._aims = self._aims, {}
+        admitted = real(self, sender, window, frame)
+        self._aims = aims
+        return admitted
+
+    real = NakAck4Layer._admit
+    NakAck4Layer._admit = admit  # type: ignore[method-assign, assignment]
 
 
 def duplicates_are_handed_up() -> None:
@@ -195,6 +208,10 @@ PROTECTIONS = (
     ),
     Protection(
         survivors_do_not_share, MEMBERSHIP + "test_a_sender_crashes_and_the_survivors_agree"
+    ),
+    Protection(
+        who_is_ahead_says_where_a_view_ends,
+        MEMBERSHIP + "test_who_lacks_a_message_when_a_sleeper_is_merged_back_gets_it_at_once",
     ),
     Protection(duplicates_are_handed_up, MULTICAST + "test_every_datagram_twice"),
     Protection(

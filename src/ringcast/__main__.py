@@ -1,8 +1,5 @@
-"""`python -m ringcast`: the command line where its script is not on the path."""
-
-import sys
+"""The command as a module: `python -m ringcast` is `ringcast`, on the path or not."""
 
 from ringcast.cli.main import main
 
-if __name__ == "__main__":
-    sys.exit(main())
+raise SystemExit(main())

@@ -74,6 +74,28 @@ def test_the_coordinator_sleeps_and_comes_back() -> None:
     )
 
 
+def test_who_lacks_a_message_when_a_sleeper_is_merged_back_gets_it_at_once() -> None:
+    """Others are in the merged view already, and send; its number does not follow that of the view
+    before, so what they send there does not say where that one ends."""
+    world, (a, b, c, d) = world_of(21, *"abcd")
+    d.pause()
+    expect_one_view(world, a, b, c)
+    assert a.view is not None
+    number = a.view.id.number
+    rule = world.drop(lambda f: f.kind in ("DATA", "LAST") and (f.source, f.target) == ("b", "c"))
+    b.send(b"the last of this view")
+    d.resume()
+    world.run_until(lambda: b.view is not None and d.me in b.view, 5.0)
+    assert c.view is not None
+    assert b.view is not None
+    assert c.view.id.number == number < b.view.id.number - 1
+    rule.remove()
+    b.send(b"the first of the next")
+    expect_one_view(world, a, b, c, d, seconds=1.0)
+    given = [message.payload for message in c.delivered if message.sender == b.me]
+    assert given[-3:-1] == [b"the last of this view", b"the first of the next"]
+
+
 def test_a_short_sleep_changes_nothing() -> None:
     world, (a, b, _) = world_of(4, "a", "b", "c")
     views = len(a.views)

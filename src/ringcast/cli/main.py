@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
 from ringcast.errors import ConfigError, RingcastError
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 on success only, 2 for wrong arguments."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _Parser(prog="ringcast", description="Reliable group messaging without a broker.")
+    parser.add_argument("--version", action="version", version=f"ringcast {version('ringcast')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     chosen = next((word for word in words if not word.startswith("-")), None)
     for name, (module, summary) in COMMANDS.items():

@@ -116,9 +116,9 @@ def common_size(payloads: Sequence[Payload]) -> int:
 
 
 def flat(view: memoryview) -> Payload:
-    """What a memoryview shows, byte by byte; a copy where it has gaps, or items that only their
-    maker can read."""
-    if view.c_contiguous and view.nbytes:
+    """What a memoryview shows, byte by byte; a copy where it may change, has gaps, or items that
+    only their maker can read."""
+    if view.readonly and view.c_contiguous and view.nbytes:
         with suppress(ValueError, TypeError):
             return view.cast("B")
     return view.tobytes()

@@ -35,7 +35,7 @@ from ringcast.runtime.handlers import (
     reply_of,
 )
 from ringcast.runtime.member import Member
-from ringcast.runtime.states import Chunk, Ending, Interrupted, Made, chunks_of
+from ringcast.runtime.states import Ending, Interrupted, Made, chunks_of, frozen, next_of
 from ringcast.runtime.waiters import TaskWaiter, Waiter
 from ringcast.services.calls import Wait
 from ringcast.services.desk import ANSWERED
@@ -179,7 +179,7 @@ class Answering(Face):
             raise
         self._start(self._stream(transfer, chunks, first))
 
-    async def _stream(self, transfer: Transfer, chunks: _Chunks, chunk: Chunk | None) -> None:
+    async def _stream(self, transfer: Transfer, chunks: _Chunks, chunk: Payload | None) -> None:
         states = self._service.states
         pieces = states.give(transfer)
         try:
@@ -287,11 +287,12 @@ class _Chunks:
     def __init__(self, made: Made) -> None:
         self._chunks = chunks_of(made)
 
-    async def next(self) -> Chunk | None:
-        """The next one; None when there are no more."""
-        if isinstance(self._chunks, AsyncIterator):
-            return await anext(self._chunks, None)
-        return next(self._chunks, None)
+    async def next(self) -> Payload | None:
+        """The next one, as it is now; None when there are no more."""
+        if not isinstance(self._chunks, AsyncIterator):
+            return next_of(self._chunks)
+        chunk = await anext(self._chunks, None)
+        return None if chunk is None else frozen(chunk)
 
     async def close(self) -> None:
         """Let go of what the application may hold open."""

@@ -26,7 +26,7 @@ from ringcast.runtime.handlers import (
     reply_of,
 )
 from ringcast.runtime.member import Member
-from ringcast.runtime.states import Chunk, Ending, Interrupted, chunks_of
+from ringcast.runtime.states import Chunk, Ending, Interrupted, chunks_of, next_of
 from ringcast.runtime.waiters import ThreadWaiter, Waiter
 from ringcast.services.calls import Wait
 from ringcast.services.desk import ANSWERED
@@ -128,7 +128,7 @@ class SyncAnswering(Face):
             chunks = chunks_of(made)
             if not isinstance(chunks, Iterator):
                 raise TypeError("asynchronous chunks need ringcast.join")
-            first = next(chunks, None)  # Whatever the application copies, it copies now.
+            first = next_of(chunks)  # Whatever the application copies, it copies now.
         except BaseException as error:
             states.refuse(transfer, error)
             if not isinstance(error, Exception):
@@ -140,7 +140,7 @@ class SyncAnswering(Face):
             target=self._stream, args=work, name=f"ringcast-state-{self.name}", daemon=True
         ).start()
 
-    def _stream(self, transfer: Transfer, chunks: Iterator[Chunk], chunk: Chunk | None) -> None:
+    def _stream(self, transfer: Transfer, chunks: Iterator[Chunk], chunk: Payload | None) -> None:
         states = self._service.states
         pieces = states.give(transfer)
         try:
@@ -149,7 +149,7 @@ class SyncAnswering(Face):
                     if not transfer.wanted:
                         return
                     self._send_letters(run, transfer.joiner)
-                chunk = next(chunks, None)
+                chunk = next_of(chunks)
             self._send_letters(pieces.rest(), transfer.joiner)
             states.end(transfer)
         except LocalError:

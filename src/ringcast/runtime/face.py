@@ -34,7 +34,8 @@ TAKE_MAX = 1_024
 """Messages that are taken at once: they count as delivered when all of them were seen."""
 
 Sendable = bytes | bytearray | memoryview
-"""What can be sent. A bytearray is copied; what a memoryview shows must not change any more."""
+"""What can be sent. What can change is copied: a bytearray, and a memoryview that is not read-only.
+Of one that is, what it shows must not change any more."""
 
 _new_message = partial(tuple.__new__, Message)
 
@@ -251,7 +252,7 @@ def checked_payload(payload: Sendable) -> Payload:
         return payload
     if isinstance(payload, memoryview):
         return flat(payload)
-    if isinstance(payload, bytearray):  # It may change, and a memoryview of it would forbid that.
+    if isinstance(payload, bytearray):
         return bytes(payload)
     raise TypeError(f"a message is bytes, not {type(payload).__name__}: encode it first")
 

@@ -6,7 +6,7 @@ Verbs are safe from any thread, and nothing waits here. What waits, and calls th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -224,7 +224,7 @@ class Pieces:
         self.transfer = transfer
         self._cutter = Cutter(size)
 
-    def runs(self, chunk: Chunk) -> Iterator[list[Payload]]:
+    def runs(self, chunk: Payload) -> Iterator[list[Payload]]:
         """Letters with what is full by now, some at a time. Raises TypeError."""
         run: list[Payload] = []
         for piece in self._cutter.cut(chunk):
@@ -251,5 +251,19 @@ def chunks_of(made: Made) -> Iterator[Chunk] | AsyncIterator[Chunk]:
     if isinstance(made, AsyncIterable):
         return aiter(made)
     if isinstance(made, Iterable) and not isinstance(made, str | dict):
-        return iter(made)
+        # What is there already may change while it is sent; what is made on the way may not.
+        return iter([*map(frozen, made)]) if isinstance(made, Collection) else iter(made)
     raise TypeError(f"a state is bytes, or chunks of bytes, not {type(made).__name__}")
+
+
+def frozen(chunk: Chunk) -> Payload:
+    """A chunk as it is now: what the application can change is copied."""
+    if isinstance(chunk, bytearray) or (isinstance(chunk, memoryview) and not chunk.readonly):
+        return bytes(chunk)
+    return chunk
+
+
+def next_of(chunks: Iterator[Chunk]) -> Payload | None:
+    """The next chunk, as it is now; None when there are no more."""
+    chunk = next(chunks, None)
+    return None if chunk is None else frozen(chunk)

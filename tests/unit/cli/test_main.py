@@ -3,7 +3,10 @@
 import json
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -199,3 +202,8 @@ def test_where_nothing_can_be_written_nothing_is_begun(
     monkeypatch.setattr(os, "access", lambda *_: False)  # Even to root.
     assert main([*words, str(tmp_path)]) == 2
     assert "Permission denied" in capsys.readouterr().err
+
+
+def test_the_command_is_a_module_as_well() -> None:
+    said = subprocess.check_output([sys.executable, "-m", "ringcast", "--version"], text=True)
+    assert said == f"ringcast {version('ringcast')}\n"

@@ -60,11 +60,12 @@ def test_all_get_everything_while_they_share() -> None:
             assert member.payloads(sender) == [MESSAGE] * 500
 
 
-def too_early(member: Climber, ahead: int) -> None:
-    """A message of A comes that was sent so many views later than the member's."""
+def too_early(member: Climber, ahead: int, seqno: int = 1, start: int = 0) -> None:
+    """A message of A comes that was sent so many views later than the member's, or is repeated from
+    there; `start` is the last that was sent before."""
     assert member.view is not None
     view = ViewId(member.view.id.number + ahead, member.view.id.coordinator)
-    frame = Data(view, 0, A, 1, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE))
+    frame = Data(view, start, A, seqno, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE))
     member.receive(frame, A)
 
 
@@ -86,3 +87,14 @@ def test_what_was_sent_in_a_view_that_never_comes_is_never_handed_up() -> None:
     net.install(B, C)
     net.settle()
     assert b.payloads(A) == []
+
+
+def test_what_comes_before_the_view_that_waits_is_handed_up_though_its_sender_is_ahead() -> None:
+    _, (_, b, _) = group()
+    b.get(NakAck4Layer).aim({A: 2}, ())
+    too_early(b, 2, seqno=3, start=2)
+    too_early(b, 2, seqno=1, start=2)
+    too_early(b, 2, seqno=2, start=2)
+    b.take()
+    assert b.payloads(A) == [MESSAGE] * 2, "the third was sent in the view that waits"
+    assert b.reached_count == 1

@@ -169,6 +169,8 @@ class ReliableMulticast(Flushing):
         later = self._later.setdefault(sender, {})
         if len(later) < LATER_MAX:
             later[frame.view] = frame.start
+        if sender in self._aims:
+            return True  # The view that waits says where this one ends: nothing is to be guessed.
         end, bound = self._end_of_view(frame.view, frame.start, window), window.held_at
         window.hold(end if bound is None else min(end, bound))
         return True
