@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ringcast import LocalError, Message, Outcome, sync
+from ringcast import Closed, LocalError, Message, Outcome, sync
 from tests.runtime.support import SOON, await_view, group_name, members, memory, running
 
 CALLS: list[Callable[[sync.Group], object]] = [
@@ -40,6 +40,18 @@ def test_a_handler_may_end_the_group_under_whoever_waits(end: Callable[[sync.Gro
         assert list(group) == []
         group.close()  # It is closed already, and waits until that is done.
         assert group.closed in ("left", "closed")
+
+
+@pytest.mark.parametrize(("error", "lines"), [(KeyboardInterrupt(), 0), (ValueError("bug"), 1)])
+def test_an_interrupt_half_way_ends_the_group_and_is_no_bug(
+    error: BaseException, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sync.join(group_name(), memory()) as group:
+        group._member.fail(error)
+        assert type(error).__name__ in (group.closed or "")
+        with pytest.raises(Closed):
+            group.send(b"x")
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == lines
 
 
 def test_who_is_forgotten_holds_nobody_back() -> None:

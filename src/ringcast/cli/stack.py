@@ -71,7 +71,7 @@ def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
 
 def chosen_stack(arguments: Namespace) -> StackSpec:
     """The stack that the arguments of a real group describe. Raises ConfigError."""
-    for name in ("dns", "file", "bind"):
+    for name in ("dns", "file"):
         if getattr(arguments, name) == "":
             raise ConfigError(f"--{name} is empty: give a value, or leave it out")
     dns, port = arguments.dns, arguments.port

@@ -217,12 +217,13 @@ class Member:
 
     def _broken(self, error: BaseException) -> BaseException:
         """What a caller gets whose call found the member broken, or was interrupted half way."""
-        log.error("the member %s of the group %s fails", self.peer.name, self.group, exc_info=error)
+        is_bug = isinstance(error, Exception)
+        if is_bug:  # Else somebody has interrupted it, and knows.
+            log.error("the member %s of %s fails", self.peer.name, self.group, exc_info=error)
         self.stack.finish(f"the member failed: {type(error).__name__}: {error}")
         self.outgoing.fail(self.stack.closed or "")
         self.incoming.tell()
         self.alarm()
-        is_bug = isinstance(error, Exception)
         return Closed(f"the group is closed: {self.stack.closed}") if is_bug else error
 
     # What callers ask -----------------------------------------------------------------------------

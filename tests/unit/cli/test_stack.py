@@ -88,7 +88,7 @@ def test_the_ways_survive_toml() -> None:
     assert StackSpec.from_toml(spec.to_toml()) == spec
 
 
-@pytest.mark.parametrize("word", ["--dns", "--file", "--bind", "--seeds"])
+@pytest.mark.parametrize("word", ["--dns", "--file", "--seeds"])
 def test_an_empty_word_is_a_mistake(word: str) -> None:
     with pytest.raises(ConfigError, match=f"{word} is empty"):
         chosen(word, "")
