@@ -11,7 +11,7 @@ from typing import Self
 from ringcast.core.address import Address
 from ringcast.core.batch import Batch, Message, Payload
 from ringcast.core.events import Event
-from ringcast.errors import Closed, ConfigError, Timeout
+from ringcast.errors import Closed, ConfigError, LocalError, Timeout
 from ringcast.feed import Feed, Row
 from ringcast.runtime.answering_sync import SyncAnswering
 from ringcast.runtime.arguments import checked_target, checked_timeout
@@ -25,6 +25,7 @@ from ringcast.runtime.face import (
 )
 from ringcast.runtime.handlers import SyncOnCall, SyncOnStateRequest, services_of
 from ringcast.runtime.making import make_member
+from ringcast.runtime.mutex import INSIDE
 from ringcast.runtime.observer import Observer
 from ringcast.runtime.waiters import ThreadWaiter, Waiter
 from ringcast.spec import StackSpec
@@ -186,9 +187,10 @@ class Group(SyncAnswering):
     def _send(self, payloads: Sequence[Payload], to: Address | None, timeout: float | None) -> None:
         if timeout is not None:
             timeout = checked_timeout(timeout)
-        if to is not None:
+        if to is not None and type(to) is not Address:
             to = checked_target(to)
-        self._check_outside()
+        if self._member.is_inside():
+            raise LocalError(INSIDE)
         run = self._member.send(payloads, to, ThreadWaiter)
         if run is None:
             self._driver.asks = len(payloads) == 1
@@ -207,12 +209,14 @@ class Group(SyncAnswering):
 
     def _more(self, timeout: float | None) -> bool:
         """Wait for events; False when the group was left. Raises Timeout, Closed."""
-        self._check_outside()
+        if self._member.is_inside():
+            raise LocalError(INSIDE)
         if (duty := self._next_duty()) is not None:
             self._do(duty)
             return True
         who = threading.get_ident()
-        timeout = checked_timeout(timeout)
+        if timeout is not None:
+            timeout = checked_timeout(timeout)
         until = _until(timeout)
         while not self._refill(who):
             if self._over():

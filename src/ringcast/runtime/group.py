@@ -238,7 +238,7 @@ class Group(Answering):
     ) -> None:
         if timeout is not None:
             timeout = checked_timeout(timeout)
-        if to is not None:
+        if to is not None and type(to) is not Address:
             to = checked_target(to)
         run = self._member.send(payloads, to, TaskWaiter)
         if run is None:
@@ -264,8 +264,7 @@ class Group(Answering):
             await asyncio.sleep(0)  # Others of this loop get their turn, however much comes.
         if self._refill(who):
             return True
-        timeout = checked_timeout(timeout)
-        if timeout is None:
+        if timeout is None or (timeout := checked_timeout(timeout)) is None:
             return await self._wait_for_events(who)
         try:
             async with asyncio.timeout(timeout):
