@@ -35,6 +35,8 @@ ASKS = 3
 """How often the sender asks while `max_bytes` are sent."""
 BENCH = 20
 """For so many times `patience` a member that was passed over is not asked, unless it is heard."""
+BACKOFF_MAX = 8
+"""The most by which questions are repeated later than answers usually take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class Pace(Spec):
 class _Request:
     """What some members were asked, and who has not answered."""
 
-    __slots__ = ("asked_at", "high", "missing", "pause", "total")
+    __slots__ = ("asked_at", "high", "is_repeated", "missing", "pause", "total")
 
     def __init__(self, high: int, total: int, missing: list[Address], now: float) -> None:
         self.high = high
@@ -77,6 +79,7 @@ class _Request:
         self.asked_at = now
         self.pause = 0.0
         """Seconds until it is repeated; twice as long each time."""
+        self.is_repeated = False
 
 
 class PaceLayer(Layer):
@@ -98,8 +101,10 @@ class PaceLayer(Layer):
         self._benched: dict[Address, float] = {}
         """Who was passed over, and until when it is not asked."""
         self._suspects: set[Address] = set()
-        self._usual = 0.0
-        """Seconds that an answer takes."""
+        self._usual = self._spread = 0.0
+        """Seconds that an answer takes, and how far it is off that, on the average."""
+        self._backoff = 1
+        """How much later questions are repeated, until one is answered that was not."""
         self._came: dict[Address, int] = {}
         """Per other member: the last of its messages that has come, with all before it."""
         self._owed: dict[Address, int] = {}
@@ -147,7 +152,8 @@ class PaceLayer(Layer):
         self._asked = self._sent
         now = self.env.now
         request = _Request(self._numbering.sent_high, self._sent, self._choose(), now)
-        request.pause = max(4 * self._usual, self.spec.patience / 100)
+        usual = self._usual + 4 * self._spread
+        request.pause = max(self._backoff * usual, self.spec.patience / 100)
         self._requests.append(request)
         self._send(request)
         self.env.timers.set_earlier(self, "due", now + request.pause)
@@ -184,7 +190,11 @@ class PaceLayer(Layer):
     def _on_last_answer(self, request: _Request, member: Address) -> None:
         others = [other for other in self._slowest if other != member]
         self._slowest = [member, *others][: self.spec.asked // 2]
-        self._usual += (self.env.now - request.asked_at - self._usual) / 8
+        if not request.is_repeated:  # Else nobody knows which question was answered.
+            off = self.env.now - request.asked_at - self._usual
+            self._usual += off / 8
+            self._spread += (abs(off) - self._spread) / 4
+            self._backoff = 1
 
     def _advance(self) -> None:
         """Go on, if the oldest requests are answered."""
@@ -203,6 +213,9 @@ class PaceLayer(Layer):
                 for member in list(request.missing):
                     self._pass_over(member)
             elif request.asked_at + request.pause <= now:
+                if not request.is_repeated:
+                    request.is_repeated = True
+                    self._backoff = min(2 * self._backoff, BACKOFF_MAX)
                 request.pause *= 2
                 self._send(request)
             if request.missing:

@@ -1,5 +1,6 @@
 """Pace: no more is under way than sockets hold, few are asked, and nobody is waited for long."""
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -262,3 +263,21 @@ def test_the_last_message_that_was_lost_is_asked_for_when_the_request_is_repeate
     assert b.payloads(A) == c.payloads(A) == MESSAGES
     assert (net.sent["LAST"], net.sent["NAK"]) == (0, 1)
     assert a.env.counters["passed_over"] == 0
+
+
+def test_what_was_lost_does_not_count_as_the_time_that_an_answer_takes() -> None:
+    net, (a, b, _) = group()
+    dice = random.Random(5)
+
+    def policy(flight: Flight) -> Sequence[float]:
+        is_pace = isinstance(flight.frame, Credit | CreditRequest)
+        return () if is_pace and dice.random() < 0.15 else (0.01,)
+
+    net.policy = policy
+    messages = MESSAGES * 20
+    a.send(messages)
+    start = net.now
+    while len(b.messages) < len(messages):
+        net.step()
+    questions = 100 * len(messages) / (LIMIT / 3)
+    assert net.now - start <= questions * 0.01
