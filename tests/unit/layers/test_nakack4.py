@@ -4,7 +4,7 @@ from ringcast.core.frames import Data
 from ringcast.core.view import ViewId
 from ringcast.layers.multicast.nakack4 import LATELY, NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
-from tests.unit.harness import Net
+from tests.unit.harness import Net, lose
 from tests.unit.layers.ladder import A, B, C, Climber, climbers
 
 FLIGHT = 12_000
@@ -58,6 +58,26 @@ def test_all_get_everything_while_they_share() -> None:
     for member in members:
         for sender in (A, B, C):
             assert member.payloads(sender) == [MESSAGE] * 500
+
+
+def test_a_lost_last_message_is_repaired_long_before_the_tick() -> None:
+    net, (a, b, c) = group()
+    net.policy = lose(lambda frame: isinstance(frame, Data))
+    a.send([MESSAGE])
+    net.run(0.3 * NakAck4().xmit_interval)
+    assert b.payloads(A) == c.payloads(A) == [MESSAGE]
+    assert net.sent["NAK"] == 1
+
+
+def test_a_pause_is_announced_once_and_there_is_none_while_messages_follow_each_other() -> None:
+    net, (a, _, _) = group()
+    pause = 0.1 * NakAck4().xmit_interval
+    for _ in range(5):
+        a.send([MESSAGE])
+        net.run(0.6 * pause)
+    assert net.sent["LAST"] == 0
+    net.run(3 * pause)
+    assert net.sent["LAST"] == 1
 
 
 def too_early(member: Climber, ahead: int, seqno: int = 1, start: int = 0) -> None:

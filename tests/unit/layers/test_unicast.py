@@ -22,7 +22,16 @@ def test_messages_arrive_in_order_and_then_nothing_runs() -> None:
     assert net.members[B].payloads(A, B) == numbered(1_000)
     assert net.members[A].payloads(B, A) == numbered(10)
     assert layer(net, A).drained
-    assert net.sent["UNAK"] == net.sent["ULAST"] == net.sent["URESET"] == 0
+    assert net.sent["UNAK"] == net.sent["URESET"] == 0
+
+
+def test_a_lost_last_message_is_repaired_long_before_the_tick() -> None:
+    net = pair()
+    net.policy = lose(is_data(1))
+    net.members[A].send(numbered(1), B)
+    net.run(0.3 * Unicast().xmit_interval)
+    assert net.members[B].payloads(A, B) == numbered(1)
+    assert (net.sent["ULAST"], net.sent["UNAK"]) == (1, 1)
 
 
 def test_an_idle_connection_costs_no_timer() -> None:

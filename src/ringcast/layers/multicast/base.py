@@ -31,10 +31,10 @@ from ringcast.core.part import Installation
 from ringcast.core.ports import Ports
 from ringcast.core.ranges import RangeSet
 from ringcast.core.repair import Pace, Repair
-from ringcast.core.view import NO_VIEW, ViewId
+from ringcast.core.view import ViewId
 from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
+from ringcast.layers.multicast.announcing import Announcing
 from ringcast.layers.multicast.answers import Answers
-from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.parking import Parking
 from ringcast.layers.multicast.patience import GONE
 from ringcast.layers.multicast.settings import MulticastSpec
@@ -43,7 +43,7 @@ LATER_MAX = 16
 """Later views of one sender that are remembered."""
 
 
-class ReliableMulticast(Flushing):
+class ReliableMulticast(Announcing):
     """The layer that gets every message of the group to every member, in its sender's order."""
 
     kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last)
@@ -55,17 +55,13 @@ class ReliableMulticast(Flushing):
         self.windows: dict[Address, ReceiveWindow] = {}
         """Of every other member of the view."""
         self._keep = keep
-        self._view = NO_VIEW
         self._size = 0
-        self._start = 0
         self._departed: dict[Address, ReceiveWindow] = {}
         self._later: dict[Address, dict[ViewId, int]] = {}
         """Views that members were in when they sent what came too early, and where those begin."""
         self._repairs: dict[Address, Repair] = {}
         self._answers = Answers(env, spec)
         self._parking = Parking(spec.park_frames)
-        self._sent_since_tick = False
-        self._announced_low = 0
 
     def connect(self, ports: Ports) -> None:
         self._control = ports.control
@@ -93,8 +89,7 @@ class ReliableMulticast(Flushing):
             self.above.up(batch)
         else:
             self.deliver(self.env.me, self.sent.high, 0)
-        self._sent_since_tick = True
-        self._arm()
+        self._on_sent(self._tail)
 
     def _frame(self, run: Batch) -> Data:
         start, low = self._start, self.sent.low
@@ -282,28 +277,6 @@ class ReliableMulticast(Flushing):
             if self.env.tap is not None:
                 self.env.tap.resent(run, target)
             self.env.out.send(self._frame(run), target)
-
-    def _last(self) -> Last:
-        return Last(self._view, self._start, self.sent.low, self.sent.high)
-
-    # The tick: announcements while somebody may lack something -----------------------------------
-
-    def _tick(self) -> None:
-        if not self._alone and (self.sent.outstanding or self.sent.low > self._announced_low):
-            if not self._sent_since_tick and not self.above.pausing:
-                # The last of them, when nothing is outstanding any more, lets receivers free what
-                # they keep.
-                self._announced_low = self.sent.low
-                self._announce()
-            self._arm()
-        self._sent_since_tick = False
-
-    def _announce(self) -> None:
-        self.env.out.send(self._last())
-
-    @property
-    def _alone(self) -> bool:
-        return not self.windows
 
     # Views ---------------------------------------------------------------------------------------
 

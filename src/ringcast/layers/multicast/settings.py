@@ -24,8 +24,8 @@ class MulticastSpec(Spec):
     buffers at once."""
     xmit_interval: float = 0.1
     """Seconds between the ticks at which an idle sender announces its last message and receivers
-    ack. Shorter finds a lost last message sooner, and costs a frame per tick while anything is
-    outstanding."""
+    ack; the first time it does so a tenth of that after the message. Shorter finds a lost last
+    message sooner, and costs a frame per tick while anything is outstanding."""
     request_delay: float = 0.001
     """The least seconds between seeing a gap and asking for it; grows by itself where the path
     reorders."""

@@ -23,6 +23,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ringcast.core.address import Address
+from ringcast.core.reliable import Tail
 from ringcast.core.repair import Pace, Repair
 from ringcast.core.windows import ReceiveWindow, SendWindow
 
@@ -30,12 +31,12 @@ from ringcast.core.windows import ReceiveWindow, SendWindow
 class Outbound:
     """What this member sends to one peer."""
 
-    __slots__ = ("conn", "sent_since_tick", "window")
+    __slots__ = ("conn", "tail", "window")
 
     def __init__(self, conn: int, window: SendWindow) -> None:
         self.conn = conn
         self.window = window
-        self.sent_since_tick = False
+        self.tail = Tail()
 
 
 class Inbound:

@@ -30,7 +30,7 @@ from ringcast.core.frames import (
 )
 from ringcast.core.part import Installation, Spec
 from ringcast.core.ranges import RangeSet
-from ringcast.core.reliable import Reliable
+from ringcast.core.reliable import Reliable, Tail
 from ringcast.core.repair import Repair
 from ringcast.core.windows import Hole, SendWindow
 from ringcast.errors import ConfigError
@@ -53,7 +53,8 @@ class Unicast(Spec):
     waited for. Fewer acks cost less, and let the sender wait longer when its window is small."""
     xmit_interval: float = 0.1
     """Seconds between the ticks at which an idle sender announces its last message and receivers
-    ack. Shorter finds a lost last message sooner, and costs a frame a tick while any is unacked."""
+    ack; the first time it does so a tenth of that after the message. Shorter finds a lost last
+    message sooner, and costs a frame a tick while any is unacked."""
     request_delay: float = 0.001
     """The least seconds between seeing a gap and asking for it; grows where the path reorders."""
     request_ranges: int = 512
@@ -133,8 +134,7 @@ class UnicastLayer(Reliable):
             outbound = self.outbound[dest] = self._new_outbound()
         outbound.window.append(batch)
         self._send(outbound, batch, dest)
-        outbound.sent_since_tick = True
-        self._arm()
+        self._on_sent(outbound.tail)
 
     def _new_outbound(self) -> Outbound:
         self._last_conn += 1 + self.env.rng.getrandbits(32)
@@ -276,10 +276,20 @@ class UnicastLayer(Reliable):
         for dest, outbound in self.outbound.items():
             window = outbound.window
             if window.outstanding:
-                if not outbound.sent_since_tick:
-                    self.env.out.send(UnicastLast(outbound.conn, window.low, window.high), dest)
+                if not outbound.tail.is_fresh:
+                    self._announce_tail(dest)
                 self._arm()
-            outbound.sent_since_tick = False
+            outbound.tail.is_fresh = False
+
+    def _tails(self) -> Iterable[tuple[Tail, Address | None]]:
+        return ((outbound.tail, dest) for dest, outbound in self.outbound.items())
+
+    def _announce_tail(self, dest: Address | None) -> None:
+        assert dest is not None
+        outbound = self.outbound[dest]
+        window = outbound.window
+        if window.outstanding:
+            self.env.out.send(UnicastLast(outbound.conn, window.low, window.high), dest)
 
     # Connections begin and end -------------------------------------------------------------------
 
@@ -315,8 +325,7 @@ class UnicastLayer(Reliable):
         for run in old.window.get(unacked):
             outbound.window.append(run)
             self._send(outbound, run, dest)
-        outbound.sent_since_tick = True
-        self._arm()
+        self._on_sent(outbound.tail)
 
     def on_view(self, installation: Installation) -> None:
         self._members = frozenset(installation.view.members)
