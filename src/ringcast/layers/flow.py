@@ -35,10 +35,13 @@ from ringcast.core.env import Env
 from ringcast.core.frames import Credit, CreditRequest, Frame
 from ringcast.core.part import Installation, Layer, Spec
 from ringcast.core.ports import Ports
+from ringcast.core.usual import Usual
 from ringcast.errors import ConfigError
 
 FEW = 4
 """Up to so many members are asked again one by one, more of them all at once."""
+SOONEST = 0.05
+"""A request is not repeated before this part of `ask_interval`."""
 GRANTED_MAX = 1_024
 """Members of a view to come whose requests are remembered."""
 
@@ -57,8 +60,8 @@ class Flow(Spec):
     application is behind. Shorter gets over losses sooner, and lets more bytes come at once when
     they are repaired."""
     ask_interval: float = 0.1
-    """Seconds after which a request that was not answered is repeated, doubling up to
-    max_block_time."""
+    """Seconds after which a request that was not answered is repeated for the first time at the
+    latest; sooner where answers usually come sooner. Then twice as long, up to max_block_time."""
     max_block_times: str = ""
     """How long a message waits for credits at the most, by size: "1000:10,10000:100" lets one of up
     to 1,000 bytes go after 10 ms, one of up to 10,000 after 100 ms; larger ones wait. Costs flow
@@ -104,6 +107,8 @@ class FlowLayer(Layer):
         self._debt = 0
         """Bytes that were sent since the request, past their time."""
         self._pause = 0.0
+        self._is_repeated = False
+        self._usual = Usual(spec.ask_interval)
         self._rounds = 0
         self._suspects: set[Address] = set()
         self._released: set[Address] = set()
@@ -175,7 +180,9 @@ class FlowLayer(Layer):
 
     def _ask(self) -> None:
         self._request = CreditRequest(self._numbering.sent_high, self.spent, 0)
-        self._asked_at, self._pause = self.env.now, self.spec.ask_interval
+        self._asked_at, self._is_repeated = self.env.now, False
+        soonest = SOONEST * self.spec.ask_interval
+        self._pause = min(max(self._usual.pause, soonest), self.spec.ask_interval)
         self._debt = 0
         self._rounds += 1
         self.env.counters["credit_rounds"] += 1
@@ -194,6 +201,7 @@ class FlowLayer(Layer):
         urgent = waited >= self.spec.max_block_time * 0.999
         self._request = CreditRequest(self._request.high, self.spent, int(urgent))
         self.env.counters["credit_requests_repeated"] += 1
+        self._is_repeated = True
         others = self.missing - {self.env.me}
         if len(others) > FEW:
             self.env.out.send(self._request)
@@ -223,6 +231,8 @@ class FlowLayer(Layer):
         """When all have answered: full credits again, and whoever waited goes on."""
         if self.credits > 0 or self.missing:
             return
+        if not self._is_repeated:
+            self._usual.answered(self.env.now - self._asked_at)
         for member in self._suspects | self._released:
             self._overruns[member] = self._overruns.get(member, 0) + self.spent
         # What went out past its time is not forgiven: nobody has answered for it.

@@ -29,14 +29,13 @@ from ringcast.core.frames import Credit, CreditRequest, Frame
 from ringcast.core.part import Installation, Layer, Spec
 from ringcast.core.ports import Ports
 from ringcast.core.timers import NEVER
+from ringcast.core.usual import Usual
 from ringcast.errors import ConfigError
 
 ASKS = 3
 """How often the sender asks while `max_bytes` are sent."""
 BENCH = 20
 """For so many times `patience` a member that was passed over is not asked, unless it is heard."""
-BACKOFF_MAX = 8
-"""The most by which questions are repeated later than answers usually take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +100,7 @@ class PaceLayer(Layer):
         self._benched: dict[Address, float] = {}
         """Who was passed over, and until when it is not asked."""
         self._suspects: set[Address] = set()
-        self._usual = self._spread = 0.0
-        """Seconds that an answer takes, and how far it is off that, on the average."""
-        self._backoff = 1
-        """How much later questions are repeated, until one is answered that was not."""
+        self._usual = Usual(spec.patience / 5)
         self._came: dict[Address, int] = {}
         """Per other member: the last of its messages that has come, with all before it."""
         self._owed: dict[Address, int] = {}
@@ -152,8 +148,7 @@ class PaceLayer(Layer):
         self._asked = self._sent
         now = self.env.now
         request = _Request(self._numbering.sent_high, self._sent, self._choose(), now)
-        usual = self._usual + 4 * self._spread
-        request.pause = max(self._backoff * usual, self.spec.patience / 100)
+        request.pause = max(self._usual.pause, self.spec.patience / 100)
         self._requests.append(request)
         self._send(request)
         self.env.timers.set_earlier(self, "due", now + request.pause)
@@ -190,11 +185,8 @@ class PaceLayer(Layer):
     def _on_last_answer(self, request: _Request, member: Address) -> None:
         others = [other for other in self._slowest if other != member]
         self._slowest = [member, *others][: self.spec.asked // 2]
-        if not request.is_repeated:  # Else nobody knows which question was answered.
-            off = self.env.now - request.asked_at - self._usual
-            self._usual += off / 8
-            self._spread += (abs(off) - self._spread) / 4
-            self._backoff = 1
+        if not request.is_repeated:
+            self._usual.answered(self.env.now - request.asked_at)
 
     def _advance(self) -> None:
         """Go on, if the oldest requests are answered."""
@@ -215,7 +207,8 @@ class PaceLayer(Layer):
             elif request.asked_at + request.pause <= now:
                 if not request.is_repeated:
                     request.is_repeated = True
-                    self._backoff = min(2 * self._backoff, BACKOFF_MAX)
+                    if request is self._requests[0]:  # The others may wait for the same loss.
+                        self._usual.repeated()
                 request.pause *= 2
                 self._send(request)
             if request.missing:
