@@ -13,10 +13,13 @@ from tests.unit.trace.replay import NAMED_BY, kind_of, replay
 from tests.unit.trace.simulations import simulated_history, stack_of, whole_seeds
 from tests.unit.trace.spoils import SPOILS, spoil
 
-WINDOWS = ("marks", "wild purge")
+WINDOWS = ("marks", "wild purge", "wild ack")
 """What the simulator sees in the windows themselves, of which a history has only samples."""
 
-WAYS = sorted(set(SPOILS) - set(WINDOWS))
+COUNTS = ("uncounted",)
+"""What is wrong with the trace alone, and not with what happened."""
+
+WAYS = sorted(set(SPOILS) - set(WINDOWS) - set(COUNTS))
 SEEDS = whole_seeds(8)
 
 
