@@ -58,7 +58,7 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
         file = pq.ParquetFile(path, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise DataLost(
-            f"retention removed {path} while it was to be read: keep more, or set "
+            f"{path} was removed, by retention or by hand, before it was read: keep more, or set "
             "failOnDataLoss to false"
         ) from error
     except (pa.ArrowException, OSError) as error:

@@ -141,7 +141,7 @@ def test_a_spoilt_segment_is_told(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="is damaged"):
         list(journal.read())
     Files().unlink(path)
-    with pytest.raises(DataLost, match="retention removed"):
+    with pytest.raises(DataLost, match="by retention or by hand"):
         list(journal.read())
 
 
