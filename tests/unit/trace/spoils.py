@@ -256,6 +256,10 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
 }
 """Every way by its name, with the guarantee that it breaks."""
 
+UNSEEN = ("marks", "wild purge", "wild ack", "uncounted")
+"""What the simulator's own checks do not find in a history: what they see in the windows
+themselves, of which a history has only samples, and what is wrong with the rows alone."""
+
 
 Edit = Callable[[list[Row], int], list[Row]]
 

@@ -11,15 +11,9 @@ from ringcast.trace.schema import Row
 from tests.unit.trace.histories import good_history
 from tests.unit.trace.replay import NAMED_BY, kind_of, replay
 from tests.unit.trace.simulations import simulated_history, stack_of, whole_seeds
-from tests.unit.trace.spoils import SPOILS, spoil
+from tests.unit.trace.spoils import SPOILS, UNSEEN, spoil
 
-WINDOWS = ("marks", "wild purge", "wild ack")
-"""What the simulator sees in the windows themselves, of which a history has only samples."""
-
-COUNTS = ("uncounted",)
-"""What is wrong with the trace alone, and not with what happened."""
-
-WAYS = sorted(set(SPOILS) - set(WINDOWS) - set(COUNTS))
+WAYS = sorted(set(SPOILS) - set(UNSEEN))
 SEEDS = whole_seeds(8)
 
 
