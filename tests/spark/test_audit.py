@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
+from ringcast.spark.traces import blame
 from ringcast.trace.check import check
 from ringcast.trace.evidence import evidence
 from ringcast.trace.schema import Row, signed
@@ -278,3 +279,26 @@ def test_what_is_no_trace_is_told_in_one_sentence(spark: SparkSession, tmp_path:
             rs.read_trace(spark, place.as_uri())
     with pytest.raises(ConfigError, match="it has no column 'member'"):
         rs.audit(spark.range(3))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    rows = good_history(3)
+    write_rows(tmp_path / "0.parquet", rows)
+    write_rows(tmp_path / "1.parquet", rows)
+    content = bytearray((tmp_path / "1.parquet").read_bytes())
+    content[4:600] = b"\xff" * 596
+    (tmp_path / "1.parquet").write_bytes(content)
+    told = str(blame(tmp_path, ValueError("Spark's own words")))
+    assert told.startswith(f"{tmp_path / '1.parquet'} is damaged")
+    (tmp_path / "1.parquet").unlink()
+    assert "Spark's own words" in str(blame(tmp_path, ValueError("Spark's own words")))
+
+
+def test_who_left_no_trace_or_no_end_of_it_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    both = (1, 2, 3)
+    rows = [
+        *(Row(m, 1, 1, None, "view", at=0, members=both, names=("a", "b", "c")) for m in (1, 2)),
+        Row(1, 1, 1, None, "closed", at=20),
+    ]
+    report = rs.audit(trace(spark, tmp_path / "trace", rows))
+    assert (report.verdict, report.untraced, report.unfinished) == ("clean", [3], [2])

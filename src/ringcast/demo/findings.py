@@ -73,7 +73,21 @@ def table(report: Report) -> dict[str, str]:
         "stalled": f"{of['stalled_seconds']:.1f} s of all senders' time{cause}",
         "windows": f"{of['window_max']:,.0f} messages in the fullest, {of['window_mean']:,.0f} on"
         " average",
+        **_doubts(report),
     }
+
+
+def _doubts(report: Report) -> dict[str, str]:
+    """Of whom a verdict says less than of the others."""
+    untraced, unfinished = (
+        ", ".join(_name(report, member) for member in members)
+        for members in (report.untraced, report.unfinished)
+    )
+    doubts = {
+        "no trace": (untraced, "what they delivered is not known"),
+        "trace ends": (unfinished, "taken to have crashed, or to have left early"),
+    }
+    return {name: f"{members}: {what}" for name, (members, what) in doubts.items() if members}
 
 
 def verdict(report: Report) -> str:
@@ -103,6 +117,8 @@ def plain(report: Report) -> dict[str, Any]:
     return {
         "verdict": report.verdict,
         "counts": report.counts,
+        "untraced": [_name(report, member) for member in report.untraced],
+        "unfinished": [_name(report, member) for member in report.unfinished],
         "figures": figures(report),
         "stalls": [vars(stall) for stall in stalls(report)],
         "violations": [_plain(violation, rows) for violation, rows in report.shown],

@@ -8,6 +8,7 @@ from pathlib import Path
 from ringcast.demo.play import Say
 from ringcast.errors import ConfigError
 from ringcast.spark import Report, audit, read_trace, session
+from ringcast.spark.traces import explained
 from ringcast.trace.rules import Rules
 
 
@@ -27,14 +28,15 @@ def audit_directory(request: Request, say: Say) -> Report:
     say(f"Starting Spark on {request.master or 'this machine'} ...")
     spark = session(request.master)
     try:
-        trace = read_trace(spark, request.directory)
-        say("Auditing ...")
-        report = audit(trace, **request.rules._asdict())
-        if request.page is not None:
-            report.write_html(request.page)
-        # All that needs Spark is computed here; what is left is plain data.
-        _ = report.shown, report.measures
-        return report
+        with explained(request.directory):
+            trace = read_trace(spark, request.directory)
+            say("Auditing ...")
+            report = audit(trace, **request.rules._asdict())
+            if request.page is not None:
+                report.write_html(request.page)
+            # All that needs Spark is computed here; what is left is plain data.
+            _ = report.shown, report.measures
+            return report
     finally:
         spark.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,7 @@ class Journal:
             self.cover = joined(self.cover, cover_of(added))
         else:
             self.cover = cover_of(manifests.values())
-        self.segments = tuple(sorted(manifests.values(), key=_by_sealing))
+        self.segments = tuple(in_order_of_sealing(manifests.values()))
         self.removed = removed
         self._manifests = manifests
         self.version += 1
@@ -121,8 +121,20 @@ def _removed_by(notes: list[Removed]) -> dict[Key, Spans]:
     return removed
 
 
-def _by_sealing(segment: Segment) -> tuple[int, str]:
-    return segment.sealed_at, segment.name
+def in_order_of_sealing(
+    segments: Iterable[Segment], floors: Mapping[int, int] | None = None
+) -> list[Segment]:
+    """Segments by time; those of one recorder by number, also when its clock was set back.
+
+    `floors` has times, by recorder, before which it can have sealed nothing, whatever it says.
+    """
+    reached = dict(floors or {})
+    placed: list[tuple[int, str, Segment]] = []
+    for segment in sorted(segments, key=lambda segment: segment.number):
+        who, at = segment.recorder, segment.sealed_at
+        at = reached[who] = max(at, reached.get(who, at))
+        placed.append((at, segment.name, segment))
+    return [segment for _, _, segment in sorted(placed, key=lambda place: place[:2])]
 
 
 SETTLED_NS = 2_000_000_000

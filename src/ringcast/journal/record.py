@@ -22,6 +22,7 @@ from zlib import crc32
 
 from ringcast.errors import LocalError
 from ringcast.journal.coverage import NOTHING, Reached
+from ringcast.journal.errors import JournalError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +150,11 @@ def _record(body: memoryview) -> Run | Skip:
 
 def _header(content: bytes) -> Header:
     fields = json.loads(content)
+    if fields.get("format") != FORMAT:
+        raise JournalError(
+            f"a log of the journal has the format {fields.get('format')!r}, and this version reads "
+            f"{FORMAT}: let the version of Ringcast that wrote it recover it"
+        )
     view, view_by, senders = fields["reached"]
     reached = Reached(view, view_by, dict(starmap(_number_pair, senders.items())))
     return Header(

@@ -35,7 +35,10 @@ class Retention:
                 )
 
     def expired(self, segments: Iterable[Segment], now: int) -> list[Segment]:
-        """Those that have to go, oldest first, of segments in the order of sealing."""
+        """Those that have to go, oldest first, of segments in the order of sealing.
+
+        Age goes by each one's own time: what a clock that was ahead has dated stops no others.
+        """
         oldest_first = list(segments)
         excess = sum(segment.bytes for segment in oldest_first) - (self.bytes or 0)
         gone: list[Segment] = []
@@ -44,10 +47,9 @@ class Retention:
             too_old = (
                 self.seconds is not None and now - segment.sealed_at > self.seconds * 1_000_000
             )
-            if not too_much and not too_old:
-                break
-            gone.append(segment)
-            excess -= segment.bytes
+            if too_much or too_old:
+                gone.append(segment)
+                excess -= segment.bytes
         return gone
 
 

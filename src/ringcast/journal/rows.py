@@ -35,7 +35,11 @@ def read_rows(
     needed = [n for n in SCHEMA.names if n in columns or (senders is not None and n in KEYS)]
     with open_segment(root, name) as file:
         for group in range(file.num_row_groups):
-            for batch in file.read_row_group(group, needed).to_batches():
+            try:
+                batches = file.read_row_group(group, needed).to_batches()
+            except (pa.ArrowException, OSError) as error:
+                raise _damaged(Layout(root).segment(name)) from error
+            for batch in batches:
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
                     yield taken.select(list(columns))
@@ -51,18 +55,22 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
     """The Parquet file of a segment, which has a recorder's columns."""
     path = Layout(root).segment(name)
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise DataLost(
-            f"retention removed {path} while it was to be read: keep more, or set "
+            f"{path} was removed, by retention or by hand, before it was read: keep more, or set "
             "failOnDataLoss to false"
         ) from error
-    except pa.ArrowInvalid as error:
-        raise JournalError(f"{path} is damaged: restore it, or remove its manifest") from error
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path) from error
     if not file.schema_arrow.equals(SCHEMA):
         file.close()
         raise JournalError(f"{path} is no segment of a journal: move it away with its manifest")
     return file
+
+
+def _damaged(path: Path) -> JournalError:
+    return JournalError(f"{path} is damaged: restore it, or remove its manifest")
 
 
 def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArray:

@@ -43,7 +43,9 @@ def parquet_pieces(runs: Iterable[Run], group: str, recorder: int) -> Iterator[b
     not in the middle of a callback.
     """
     sink = _Pieces()
-    with pq.ParquetWriter(pa.PythonFile(sink, "w"), SCHEMA, compression="zstd") as writer:
+    file = pa.PythonFile(sink, "w")
+    # With checksums a damaged page is an error, and never a message that nobody sent.
+    with pq.ParquetWriter(file, SCHEMA, compression="zstd", write_page_checksum=True) as writer:
         for rows in _row_groups(runs):
             writer.write_table(rows.table(group, recorder))
             yield from sink.take()

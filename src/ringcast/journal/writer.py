@@ -21,7 +21,7 @@ from ringcast.journal.layout import (
 )
 from ringcast.journal.log import OpenLog
 from ringcast.journal.manifest import CLOSED, ROLLED, Segment, read_removed
-from ringcast.journal.reader import Journal
+from ringcast.journal.reader import Journal, in_order_of_sealing
 from ringcast.journal.record import Header, run_record, skip_record
 from ringcast.journal.recover import wall_us
 from ringcast.journal.retention import Retention, removable, remove, removed_paths
@@ -75,6 +75,8 @@ class JournalWriter:
         self._coverage = Coverage()
         self._log: OpenLog | None = None
         self._journal: Journal | None = None
+        self._found_at: int | None = None
+        """When the newest segment was sealed that was there before."""
         with sentences(self._layout.root):
             self._make_dirs()
             self._number = self._last_number()
@@ -178,6 +180,11 @@ class JournalWriter:
         self._journal = journal
         journal.refresh()
         ours = [segment for segment in journal.segments if segment.group == self.group]
+        if self._found_at is None:
+            found = (s.sealed_at for s in ours if s.recorder != self.recorder)
+            self._found_at = max(found, default=0)
+        # What this recorder seals is newer than what it found, though its clock was set back.
+        ours = in_order_of_sealing(ours, {self.recorder: self._found_at})
         ours = removable(self._files, self._layout, self._stem, ours)
         expired = self._retention.expired(ours, self._now())
         remove(self._files, self._layout, self._stem, expired)

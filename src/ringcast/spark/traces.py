@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import ConfigError
@@ -31,6 +33,36 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
         if problem := _problem(file):
             raise ConfigError(f"{file} is no trace of Ringcast: {problem}.")
     return spark.read.schema(TRACE).parquet(place)
+
+
+@contextmanager
+def explained(path: str | Path) -> Iterator[None]:
+    """Raise ConfigError, in one sentence, where Spark fails at the traces in this place."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise blame(path, error) from error
+
+
+def blame(path: str | Path, error: Exception) -> ConfigError:
+    """What to tell when Spark failed at a trace: which file is damaged, else what Spark said."""
+    place = str(path)
+    if "://" not in place:
+        for file in _files(Path(place))[:FOOTERS_MAX]:
+            if not _is_whole(file):
+                return ConfigError(
+                    f"{file} is damaged: restore it, or move it away to audit the other traces."
+                )
+    said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return ConfigError(f"Spark could not read the traces in {place}: {said.strip()}")
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        pq.read_table(file)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _files(path: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ringcast.trace.schema import DELIVERED, PURGED, SENT, SKIPPED, VIEW, WINDOW, Row
+from ringcast.trace.schema import ACKED, DELIVERED, PURGED, SENT, SKIPPED, VIEW, WINDOW, Row
 from ringcast.trace.violations import Violation
 
 ROWS_MAX = 4
@@ -14,8 +14,10 @@ ROWS_MAX = 4
 KINDS = {
     **dict.fromkeys(("marks", "capacity"), (WINDOW, PURGED)),
     **dict.fromkeys(("purged-before", "purged-undelivered"), (PURGED, DELIVERED)),
-    **dict.fromkeys(("outsider", "membership"), (VIEW,)),
+    "acked-undelivered": (ACKED, DELIVERED),
+    **dict.fromkeys(("outsider", "membership", "reinstalled"), (VIEW,)),
     "numbered-twice": (SENT,),
+    "numbered-again": (SENT,),
     "unrecorded-sending": (SENT,),
     "uninstalled-sending": (SENT,),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from ringcast.trace import schema
@@ -22,13 +22,17 @@ class History:
         self.purges = defaultdict[Source, list[Row]](list)
         self.samples: list[Row] = []
         """Rows with window marks."""
+        self._acks: dict[tuple[ViewKey, int, int], int] = {}
         installs, closed = self._sort(rows)
-        self.summary = Summary(make_stands(installs, closed))
+        self.summary = Summary(
+            make_stands(installs, closed), reinstalled=find_reinstalled(installs)
+        )
         self.violations: list[Violation] = []
         """What is wrong with single groups."""
         self._leave_out_misplaced()
         self._walk_sendings()
         self._walk_deliveries()
+        self.summary.acked.update(self._acks)
         for source, purges in self.purges.items():
             self.summary.purged[source] = max(row.low or 0 for row in purges)
 
@@ -45,6 +49,9 @@ class History:
                     installs.append(row)
                 case schema.CLOSED:
                     closed.add((row.member, view))
+                case schema.ACKED if row.peer is not None:
+                    heard = view, row.member, row.peer
+                    self._acks[heard] = max(self._acks.get(heard, 0), row.seqno or 0)
                 case schema.WINDOW:
                     self.samples.append(row)
                 case schema.PURGED if row.low is not None:
@@ -107,6 +114,12 @@ def make_stands(
             members = views[view].members or ()
             stands[member, view] = Stand(members, following, (member, view) in closed)
     return stands
+
+
+def find_reinstalled(installs: Iterable[Row]) -> list[tuple[int, ViewKey]]:
+    """Who installed which view more than once: of these, the first row counts for all else."""
+    times = Counter((row.member, (row.view, row.view_by)) for row in installs)
+    return [install for install, count in times.items() if count > 1]
 
 
 def reach_of(rows: list[Row]) -> Range:

@@ -22,10 +22,12 @@ from ringcast.trace.violations import Violation
 def judge(summary: Summary) -> Iterator[Violation]:
     """Yield how the guarantees between members were broken."""
     yield from _views(summary)
+    yield from _numbers(summary)
     yield from _heads(summary)
     yield from _tails(summary)
     yield from _contents(summary)
     yield from _purges(summary)
+    yield from _acks(summary)
 
 
 def _views(summary: Summary) -> Iterator[Violation]:
@@ -43,6 +45,44 @@ def _views(summary: Summary) -> Iterator[Violation]:
                 yield Violation("outsider", member, *view)
             if known != expected:
                 yield Violation("membership", member, *view)
+    for member, view in summary.reinstalled:
+        yield Violation("reinstalled", member, *view)
+
+
+def _numbers(summary: Summary) -> Iterator[Violation]:
+    """Numbers that a sender gave out in two views, or that a member delivered in two.
+
+    Numbers go on from view to view. Within a view the walk has found this already.
+    """
+    sent = defaultdict[tuple[int, int], list[tuple[ViewKey, Range]]](list)
+    for (view, sender), reach in summary.sent.items():
+        sent[sender, sender].append((view, reach))
+    delivered = defaultdict[tuple[int, int], list[tuple[ViewKey, Range]]](list)
+    for (member, view, sender), reach in summary.delivered.items():
+        if known := _vouched(summary, view, sender, reach):
+            delivered[member, sender].append((view, known))
+    for cause, numbers in (("numbered-again", sent), ("repeated-later", delivered)):
+        for (member, sender), ranges in numbers.items():
+            for view, reach in _again(ranges):
+                yield Violation(cause, member, *view, sender, None, *reach)
+
+
+def _vouched(summary: Summary, view: ViewKey, sender: int, reach: Range) -> Range | None:
+    """What of a range the sender says it sent there; all of it where its rows are not complete."""
+    if not summary.is_complete(view, sender):
+        return reach
+    sent = summary.sent.get((view, sender), Range(0, -1))
+    both = Range(max(reach.first, sent.first), min(reach.last, sent.last))
+    return both if both.first <= both.last else None
+
+
+def _again(ranges: list[tuple[ViewKey, Range]]) -> Iterator[tuple[ViewKey, Range]]:
+    """The parts of ranges that one of an earlier view has as well."""
+    reached: int | None = None
+    for view, reach in sorted(ranges, key=lambda of: (of[0][0], signed(of[0][1]))):
+        if reached is not None and reach.first <= reached:
+            yield view, Range(reach.first, min(reach.last, reached))
+        reached = reach.last if reached is None else max(reached, reach.last)
 
 
 def _heads(summary: Summary) -> Iterator[Violation]:
@@ -113,3 +153,17 @@ def _purges(summary: Summary) -> Iterator[Violation]:
             if reached is not None and reached < top:
                 cause = "purged-undelivered"
                 yield Violation(cause, sender, *view, sender, member, reached + 1, top)
+
+
+def _acks(summary: Summary) -> Iterator[Violation]:
+    """Messages that a member which saw the end of the view acked there, and never delivered.
+
+    Before the sender's first message of a view, acks say again what was delivered before.
+    """
+    for (view, sender, peer), top in summary.acked.items():
+        begin, stand = summary.begins.get((view, sender)), summary.stands.get((peer, view))
+        if begin is None or top < begin or stand is None or stand.crashed:
+            continue
+        reached = summary.reached(peer, view, sender)
+        if sender in stand.members and reached is not None and reached < top:
+            yield Violation("acked-undelivered", sender, *view, sender, peer, reached + 1, top)

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from ringcast.sim.promises import promises_of
 from ringcast.spec import StackSpec
 
+WAITING = ("purged-before", "purged-undelivered", "acked-undelivered")
+"""What can't be broken where nobody waits for acks."""
+
 
 class Rules(NamedTuple):
     """What an audit takes for granted. The defaults are those of a stack that promises all."""
@@ -29,7 +32,7 @@ class Rules(NamedTuple):
         """Whether the stack does not promise what was broken in this way."""
         if cause == "survivors":
             return not self.agrees
-        return cause in ("purged-before", "purged-undelivered") and not self.waits
+        return cause in WAITING and not self.waits
 
 
 def rules_of(spec: StackSpec, skew_us: int = 0) -> Rules:

@@ -59,6 +59,10 @@ class Summary:
     """The same for what was delivered."""
     purged: dict[Source, int] = field(default_factory=dict)
     """Up to where each sender forgot its messages."""
+    acked: dict[tuple[ViewKey, int, int], int] = field(default_factory=dict)
+    """By view, sender and receiver, up to where the sender heard that its messages were there."""
+    reinstalled: list[tuple[int, ViewKey]] = field(default_factory=list)
+    """Who installed which view more than once."""
 
     def misplaced(self, member: int, view: ViewKey, sender: int, *, sending: bool) -> str | None:
         """Why rows can't be where they are: the member is not there, or the sender isn't."""
@@ -86,6 +90,14 @@ class Summary:
         for (_, view, sender), reach in self.delivered.items():
             begins[view, sender] = min(begins.get((view, sender), reach.first), reach.first)
         return begins | {source: reach.first for source, reach in self.sent.items()}
+
+    @cached_property
+    def extents(self) -> Mapping[Source, Range]:
+        """Each sender's first message of a view, and the last that anybody delivered there."""
+        lasts: dict[Source, int] = {}
+        for (_, view, sender), reach in self.delivered.items():
+            lasts[view, sender] = max(lasts.get((view, sender), reach.last), reach.last)
+        return {source: Range(self.begins[source], last) for source, last in lasts.items()}
 
     @cached_property
     def farthest(self) -> Mapping[tuple[ViewKey, ViewKey, int], int]:

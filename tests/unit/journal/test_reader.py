@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,5 +141,18 @@ def test_a_spoilt_segment_is_told(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="is damaged"):
         list(journal.read())
     Files().unlink(path)
-    with pytest.raises(DataLost, match="retention removed"):
+    with pytest.raises(DataLost, match="by retention or by hand"):
         list(journal.read())
+
+
+def test_a_segment_that_is_damaged_anywhere_is_an_error_and_never_another_message(
+    tmp_path: Path,
+) -> None:
+    with JournalWriter(tmp_path, "prices", 1) as writer:
+        append(writer, 7, 1, 50)
+    (segment,) = tmp_path.glob("*.parquet")
+    sound, rows = segment.read_bytes(), all_rows(tmp_path)
+    for place in range(4, len(sound) - 8, 7):
+        segment.write_bytes(sound[:place] + bytes((sound[place] ^ 0x10,)) + sound[place + 1 :])
+        with suppress(JournalError):
+            assert all_rows(tmp_path) == rows, f"byte {place}"

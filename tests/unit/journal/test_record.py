@@ -1,6 +1,7 @@
 """Records come back as they were written, up to the first that is not whole."""
 
 from io import BytesIO
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 
 from ringcast.errors import LocalError
 from ringcast.journal.coverage import Reached
+from ringcast.journal.errors import JournalError
 from ringcast.journal.record import (
+    FRAME,
     Header,
     Log,
     Run,
@@ -100,3 +103,10 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_a_log_that_begins_with_something_else_is_none() -> None:
     assert opened(b"") is None
     assert opened(skip_record(1, 2, 3, 4, 5)) is None
+
+
+def test_a_log_of_another_version_is_left_to_that_version() -> None:
+    body = b'H{"format": 2}'
+    log = FRAME.pack(len(body), crc32(body)) + body
+    with pytest.raises(JournalError, match="format 2"):
+        read_log(BytesIO(log), len(log))

@@ -93,3 +93,38 @@ def test_the_note_of_what_is_gone_is_bounded(
             append(writer, sender, 1, 1)
             writer.seal()
     assert sorted(Journal(tmp_path).removed) == [("prices", 5), ("prices", 6), ("prices", 7)]
+
+
+def test_a_clock_that_is_set_back_does_not_make_the_newest_the_oldest(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with JournalWriter(tmp_path, "prices", 1, now=clock) as former:
+        fill(former, 1, 2)
+    room = 3 * Journal(tmp_path).segments[0].bytes + 100
+    clock.now -= 3_600_000_000
+    with JournalWriter(tmp_path, "prices", 2, retention_bytes=room, now=clock) as writer:
+        fill(writer, 3, 4)
+        clock.now -= 3_600_000_000
+        fill(writer, 5, 6)
+        assert all_rows(tmp_path) == expected(7, 4, 6)
+
+
+def test_readers_keep_the_order_of_a_recorder_whose_clock_was_set_back(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with JournalWriter(tmp_path, "prices", 1, now=clock) as writer:
+        fill(writer, 1, 2)
+        clock.now -= 3_600_000_000
+        fill(writer, 3, 4)
+    batches = Journal(tmp_path).read()
+    assert [n for batch in batches for n in batch.column("seqno").to_pylist()] == [1, 2, 3, 4]
+
+
+def test_what_was_dated_by_a_clock_ahead_stops_no_others(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with JournalWriter(tmp_path, "prices", 1, retention_seconds=60, now=clock) as writer:
+        clock.now += 3_600_000_000
+        fill(writer, 1, 1)
+        clock.now -= 3_600_000_000
+        fill(writer, 2, 3)
+        clock.now += 61_000_000
+        fill(writer, 4, 4)
+        assert all_rows(tmp_path) == expected(7, 1, 1) + expected(7, 4, 4)

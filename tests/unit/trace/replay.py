@@ -33,14 +33,14 @@ KINDS = {
     r"delivered \d+ messages of .* but": "differ",
     r"left .* before it had all of its own": "differ",
     r"has \d+ of \d+ messages": "differ",
-    r"others know it as|wrong joiners or leavers": "views",
-    r"sent \d+ after \d+|sent .* that it was not given": "sending",
+    r"others know it as|wrong joiners or leavers|installed .* after": "views",
+    r"sent \d+ after \d+|sent .* that it was not given|sent .* with other bytes": "sending",
     r"skipped": "skipped",
 }
 
 NAMED_BY = {
     "gap": {"place"},
-    "duplicate": {"place"},
+    "duplicate": {"place", "sending", "foreign"},
     "order": {"place"},
     "lost-trace-row": {"place", "sending"},
     "missing-head": {"place"},

@@ -49,6 +49,11 @@ def lost_row(rows: list[Row], rng: random.Random) -> list[Row] | None:
     return _edit(rows, rng, lambda r, i: r[:i] + r[i + 1 :])
 
 
+def uncounted(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A row does not say where the member was in its count."""
+    return _edit(rows, rng, lambda r, i: [*r[:i], r[i]._replace(pos=None), *r[i + 1 :]])
+
+
 def head(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A member begins with a later message than the sender did."""
     return _edit(rows, rng, lambda r, i: _count_again(r[i:]), vouched=True)
@@ -118,8 +123,47 @@ def wild_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
     if not purges:
         return None
     chosen = rng.choice(purges)
-    rows[chosen] = rows[chosen]._replace(low=(rows[chosen].low or 0) + 10_000)
+    rows[chosen] = rows[chosen]._replace(low=(rows[chosen].low or 0) + 2**40)
     return rows
+
+
+def wild_ack(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A sender hears of deliveries that never were."""
+    summary = History(rows).summary
+    for member, view, sender in _groups(rows, rng):
+        if not summary.stands[member, view].crashed and (sender, view) in summary.stands:
+            last = summary.delivered[member, view, sender].last
+            ack = Row(sender, *view, sender, "acked", seqno=last + 1, peer=member, at=rows[0].at)
+            return [*rows, ack]
+    return None
+
+
+def number_again(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A sender begins anew with its numbers, in the middle of its life."""
+    summary = History(rows).summary
+    sent = summary.sent
+    places = sorted(
+        (sender, view, sent[view, sender].first - reach.last)
+        for view, sender in sent
+        for (earlier, who), reach in sent.items()
+        if who == sender and earlier < view and summary.is_complete(view, sender)
+    )
+    if not places:
+        return None
+    sender, view, ahead = rng.choice(places)
+    return [_renumbered(row, ahead) if _is_of(row, view, sender) else row for row in rows]
+
+
+def _renumbered(row: Row, less: int) -> Row:
+    seqno, low, delivered, high = (
+        None if number is None else number - less
+        for number in (row.seqno, row.low, row.delivered, row.high)
+    )
+    return row._replace(seqno=seqno, low=low, delivered=delivered, high=high)
+
+
+def _is_of(row: Row, view: tuple[int, int], sender: int) -> bool:
+    return (row.view, row.view_by) == view and row.sender == sender
 
 
 def contents(rows: list[Row], rng: random.Random) -> list[Row] | None:
@@ -149,6 +193,12 @@ def membership(rows: list[Row], rng: random.Random) -> list[Row] | None:
     chosen = rng.choice(views)
     rows[chosen] = rows[chosen]._replace(members=(*(rows[chosen].members or ()), 77))
     return rows
+
+
+def reinstall(rows: list[Row], rng: random.Random) -> list[Row] | None:
+    """A member installs a view, and then again, with other members."""
+    row = rng.choice([row for row in rows if row.kind == "view"])
+    return [*rows, row._replace(members=(*(row.members or ()), 77), at=row.at + 1)]
 
 
 def marks(rows: list[Row], rng: random.Random) -> list[Row] | None:
@@ -187,6 +237,7 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     "duplicate": ("duplicate", duplicate),
     "swap": ("order", swap),
     "lost row": ("lost-trace-row", lost_row),
+    "uncounted": ("lost-trace-row", uncounted),
     "lost sending": ("lost-trace-row", lost_sending),
     "head": ("missing-head", head),
     "tail": ("missing-tail", tail),
@@ -194,6 +245,9 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     "stranger": ("wrong-view", stranger),
     "early purge": ("early-purge", early_purge),
     "wild purge": ("early-purge", wild_purge),
+    "wild ack": ("early-purge", wild_ack),
+    "number again": ("duplicate", number_again),
+    "reinstall": ("disagreement", reinstall),
     "contents": ("disagreement", contents),
     "survivors": ("disagreement", survivors),
     "membership": ("disagreement", membership),
@@ -201,6 +255,10 @@ SPOILS: dict[str, tuple[str, Spoil]] = {
     "own skip": ("skipped", own_skip),
 }
 """Every way by its name, with the guarantee that it breaks."""
+
+UNSEEN = ("marks", "wild purge", "wild ack", "uncounted")
+"""What the simulator's own checks do not find in a history: what they see in the windows
+themselves, of which a history has only samples, and what is wrong with the rows alone."""
 
 
 Edit = Callable[[list[Row], int], list[Row]]

@@ -11,12 +11,9 @@ from ringcast.trace.schema import Row
 from tests.unit.trace.histories import good_history
 from tests.unit.trace.replay import NAMED_BY, kind_of, replay
 from tests.unit.trace.simulations import simulated_history, stack_of, whole_seeds
-from tests.unit.trace.spoils import SPOILS, spoil
+from tests.unit.trace.spoils import SPOILS, UNSEEN, spoil
 
-WINDOWS = ("marks", "wild purge")
-"""What the simulator sees in the windows themselves, of which a history has only samples."""
-
-WAYS = sorted(set(SPOILS) - set(WINDOWS))
+WAYS = sorted(set(SPOILS) - set(UNSEEN))
 SEEDS = whole_seeds(8)
 
 

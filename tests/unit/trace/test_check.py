@@ -17,6 +17,7 @@ CONSEQUENCES = {
     "tail": {"early-purge"},  # what was forgotten is then forgotten too early, too
     "survivors": {"early-purge"},
     "other view": {"lost-trace-row"},  # the row is missing where it was
+    "uncounted": {"order"},  # its place is taken
     "wild purge": {"window-bound"},  # its low lies beyond the window's high
 }
 """What a spoilt history may break as well."""

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from ringcast.spark.audit.groups import GROUP, VIEW
 from ringcast.trace import schema
-from ringcast.trace.schema import CLOSED, PURGED, WINDOW
+from ringcast.trace.schema import ACKED, CLOSED, PURGED, WINDOW
 
 MARKS = ["low", "delivered", "high"]
 
@@ -21,7 +21,8 @@ def installs(trace: DataFrame) -> DataFrame:
 def marks(trace: DataFrame) -> DataFrame:
     """Of each window: the first sample with marks out of order, the fullest, and the purges.
 
-    `purged` is up to where messages were forgotten, `purges` how often, `stride` how many a time.
+    And, in lines with a `peer`, `acked`: up to where that one has acked. `purged` is up to where
+    messages were forgotten, `purges` how often, `purged_messages` how many.
     """
     low, delivered, high = (F.col(mark) for mark in MARKS)
     sampled = low.isNotNull() & delivered.isNotNull() & high.isNotNull()
@@ -29,9 +30,10 @@ def marks(trace: DataFrame) -> DataFrame:
     full = F.struct((low - high).alias("room"), "at", *MARKS)
     purged = (F.col("kind") == PURGED) & low.isNotNull()
     return (
-        trace.where(F.col("kind").isin(WINDOW, PURGED))
-        .groupBy(*GROUP)
+        trace.where(F.col("kind").isin(WINDOW, PURGED, ACKED))
+        .groupBy(*GROUP, "peer")
         .agg(
+            F.max(F.when(F.col("kind") == ACKED, F.col("seqno"))).alias("acked"),
             F.min(F.when(wrong, F.struct("at", *MARKS))).alias("wrong"),
             F.min(F.when(sampled, full)).alias("full"),
             F.max(F.when(purged, low)).alias("purged"),

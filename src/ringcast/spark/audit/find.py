@@ -14,11 +14,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from ringcast.errors import ConfigError
 from ringcast.spark.audit import control, tables, walks
 from ringcast.spark.audit.groups import groups
 from ringcast.spark.audit.purges import early_deliveries
 from ringcast.spark.audit.tables import GroupLine, Suspect
-from ringcast.trace.history import make_stands
+from ringcast.trace.history import find_reinstalled, make_stands
 from ringcast.trace.judge import judge
 from ringcast.trace.rules import Rules, window_bound
 from ringcast.trace.schema import CLOSED, VIEW, Row
@@ -43,8 +44,10 @@ class Finder:
 
     def find(self) -> list[Violation]:
         """List what is wrong: the same that `ringcast.trace.check` finds."""
-        summary = Summary(self._stands())
-        lines = [tables.group_line(row) for row in tables.rows(groups(self.trace))]
+        summary = Summary(self._stands(), reinstalled=find_reinstalled(self.installs))
+        sums = tables.rows(groups(self.trace))
+        _check_present(sums)
+        lines = [tables.group_line(row) for row in sums]
         causes = {line: _misplaced(summary, line) for line in lines}
         placed = [line for line, cause in causes.items() if cause is None]
         found = [_violation(c, line.group, line.reach) for line, c in causes.items() if c]
@@ -58,7 +61,9 @@ class Finder:
 
     def _stands(self) -> dict[tuple[int, ViewKey], Stand]:
         closed = set[tuple[int, ViewKey]]()
-        for row in tables.rows(control.installs(self.trace)):
+        rows = tables.rows(control.installs(self.trace))
+        _check_present(rows)
+        for row in rows:
             member, view = row["member"], (row["view"], row["view_by"])
             if row["kind"] == CLOSED:
                 closed.add((member, view))
@@ -121,9 +126,11 @@ class Finder:
         return _violation(row["cause"], tables.group_of(row), reach)
 
     def _windows(self, summary: Summary) -> Iterator[Violation]:
-        """Windows out of bounds; notes in passing what was purged."""
+        """Windows out of bounds; notes in passing what was acked and purged."""
         for row in tables.rows(control.marks(self.trace)):
             group = tables.group_of(row)
+            if row["acked"] is not None and row["peer"] is not None:
+                summary.acked[group[1], group[0], row["peer"]] = row["acked"]
             if row["purges"]:
                 self._purges.update(count=row["purges"], messages=row["purged_messages"])
                 summary.purged[group[1], group[0]] = row["purged"]
@@ -140,7 +147,7 @@ class Finder:
             return
         early = early_deliveries(
             self.trace,
-            tables.begin_table(self.spark, summary.begins.items()),
+            tables.extent_table(self.spark, summary.extents.items()),
             purges=self._purges["count"],
             stride=self._purges["messages"] / self._purges["count"],
             skew_us=self.rules.skew_us,
@@ -151,6 +158,14 @@ class Finder:
             if ours and theirs and member in theirs.members and sender in ours.members:
                 reach = row["first"], row["last"]
                 yield Violation("purged-before", sender, *view, sender, member, *reach)
+
+
+def _check_present(rows: Iterable[dict[str, Any]]) -> None:
+    """Raise ConfigError for rows that do not even say whose they are."""
+    for row in rows:
+        for name in ("member", "view", "view_by"):
+            if row[name] is None:
+                raise ConfigError(f"This is no trace of Ringcast: '{name}' is null in some rows.")
 
 
 def _misplaced(summary: Summary, line: GroupLine) -> str | None:

@@ -37,8 +37,10 @@ def groups(trace: DataFrame) -> DataFrame:
 
     `tile` says that the group is as it should be; `digest` is null where any row has none.
     """
-    first, count = F.col("seqno"), F.col("count").cast("long")
-    after, shift = first + count, first - F.col("pos")
+    # A value that is not there counts as zero, and is found out by the neighbours.
+    first, count = F.coalesce("seqno", F.lit(0)), F.col("count").cast("long")
+    pos = F.when(F.col("kind") != SENT, F.coalesce("pos", F.lit(0)))
+    after, shift = first + count, first - pos
     skipped = F.col("kind") == SKIPPED
     return (
         trace.where(F.col("kind").isin(*MESSAGE_KINDS))
@@ -49,7 +51,7 @@ def groups(trace: DataFrame) -> DataFrame:
             (F.max(after) - 1).alias("last"),
             F.min(shift).alias("shift_min"),
             F.max(shift).alias("shift_max"),
-            F.min("pos").alias("pos_min"),
+            F.min(pos).alias("pos_min"),
             F.sum(_hash(after) - _hash(first)).alias("chain"),
             F.sum("digest").alias("digest"),
             F.count_if(F.col("digest").isNull()).alias("undigested"),

@@ -20,15 +20,15 @@ BROADCAST_ROWS_MAX = 500_000
 
 
 def early_deliveries(
-    trace: DataFrame, begins: DataFrame, *, purges: int, stride: float, skew_us: int
+    trace: DataFrame, extents: DataFrame, *, purges: int, stride: float, skew_us: int
 ) -> DataFrame:
     """Groups with deliveries after a purge, and the first and last message of these.
 
-    `begins` has each sender's first message of each view; `purges` and `stride` say how many
-    purges there are, and how many messages they forget at a time.
+    `extents` has each sender's first and last message of each view; `purges` and `stride` say how
+    many purges there are, and how many messages they forget at a time.
     """
     bits = max(0, int(stride).bit_length() - 1)
-    table = _by_bin(forgotten(trace, begins), bits)
+    table = _by_bin(forgotten(trace, extents), bits)
     table = F.broadcast(table) if purges <= BROADCAST_ROWS_MAX else table.hint("shuffle_hash")
     same = [F.col(name) == F.col(f"purged_{name}") for name in SOURCE]
     late = (
@@ -54,11 +54,12 @@ def _key(bin_number: Column) -> Column:
     return F.xxhash64(*SOURCE, bin_number).alias("key")
 
 
-def forgotten(trace: DataFrame, begins: DataFrame) -> DataFrame:
+def forgotten(trace: DataFrame, extents: DataFrame) -> DataFrame:
     """What each sender forgot in each view, as ranges that touch, and when.
 
     A purge up to `low` forgets all messages before as well, so a range has the earliest time of
-    any purge that covers it.
+    any purge that covers it. It ends with the last message that anybody delivered: a purge of what
+    was never sent would otherwise fill more bins than there is room for.
     """
     purged = trace.where((F.col("kind") == PURGED) & F.col("low").isNotNull())
     rows = purged.select(*VIEW, F.col("member").alias("sender"), "low", "at")
@@ -66,9 +67,10 @@ def forgotten(trace: DataFrame, begins: DataFrame) -> DataFrame:
     onward = by_low.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     first = F.greatest(F.lag("low").over(by_low) + 1, "begin")
     return (
-        rows.join(F.broadcast(begins), SOURCE)
+        rows.join(F.broadcast(extents), SOURCE)
         .withColumn("first", first)
         .withColumn("forgotten_at", F.min("at").over(onward))
+        .withColumn("low", F.least("low", "finish"))
         .where(F.col("first") <= F.col("low"))
-        .drop("at", "begin")
+        .drop("at", "begin", "finish")
     )

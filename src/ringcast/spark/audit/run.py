@@ -76,6 +76,18 @@ class Report:
         pairs = [zip(row.members or (), row.names or (), strict=False) for row in self.installs]
         return dict(pair for row in pairs for pair in row)
 
+    @property
+    def untraced(self) -> list[int]:
+        """Members of some view that left no trace at all: nothing is known of what they did."""
+        traced = {row.member for row in self.installs}
+        return sorted({m for row in self.installs for m in row.members or ()} - traced)
+
+    @property
+    def unfinished(self) -> list[int]:
+        """Members whose traces just end: they are taken to have crashed, and owe nothing there."""
+        closed = {row.member for row in self.closings}
+        return sorted({row.member for row in self.installs} - closed)
+
     @cached_property
     def shown(self) -> list[tuple[Violation, list[dict[str, Any]]]]:
         """The violations, at most `limit`, each with the rows that show it."""

@@ -86,10 +86,10 @@ def suspect_table(spark: SparkSession, suspects: Iterable[Suspect]) -> DataFrame
     return local(spark, columns, (_flat(suspect) for suspect in suspects))
 
 
-def begin_table(spark: SparkSession, begins: Iterable[tuple[Source, int]]) -> DataFrame:
-    """A table of the first messages of senders in views."""
-    flat = ((*view, sender, begin) for (view, sender), begin in begins)
-    return local(spark, longs(*VIEW, "sender", "begin"), flat)
+def extent_table(spark: SparkSession, extents: Iterable[tuple[Source, Range]]) -> DataFrame:
+    """A table of the first and the last messages of senders in views."""
+    flat = ((*view, sender, *extent) for (view, sender), extent in extents)
+    return local(spark, longs(*VIEW, "sender", "begin", "finish"), flat)
 
 
 def longs(*names: str) -> dict[str, pa.DataType]:

@@ -75,11 +75,11 @@ def _delivery_findings() -> list[Column]:
 
 
 def _runs(rows: DataFrame, suspects: DataFrame) -> DataFrame:
-    pos = F.coalesce("pos", F.lit(0))
+    seqno, pos = (F.coalesce(name, F.lit(0)) for name in ("seqno", "pos"))
     runs = rows.select(
         *GROUP,
-        "seqno",
-        (F.col("seqno") + F.col("count") - 1).alias("last"),
+        seqno.alias("seqno"),
+        (seqno + F.col("count") - 1).alias("last"),
         pos.alias("pos"),
         (pos + F.col("count")).alias("end"),
         "at",
