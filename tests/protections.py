@@ -15,10 +15,11 @@ import pytest
 
 from ringcast.core import codec, lockfree
 from ringcast.core.address import Address
-from ringcast.core.frames import Ack, Data, Ending, Frame
+from ringcast.core.frames import Ack, Data, Ending, Frame, Merge
 from ringcast.core.inbox import Inbox
 from ringcast.core.interleave import faulty
 from ringcast.core.part import Installation, Layer
+from ringcast.core.view import ViewId
 from ringcast.core.windows import ReceiveWindow
 from ringcast.layers.flow import FlowLayer
 from ringcast.layers.multicast.base import ReliableMulticast
@@ -26,6 +27,8 @@ from ringcast.layers.multicast.flushing import Flushing
 from ringcast.layers.multicast.nakack4 import NakAck4Layer
 from ringcast.layers.pace import PaceLayer
 from ringcast.parts.failure import FailurePart
+from ringcast.parts.membership.coordinator import Coordinator
+from ringcast.parts.membership.participant import Participant
 from ringcast.services import seeker
 from ringcast.services.filter import Newcomer
 from ringcast.services.seeker import Seeker
@@ -104,8 +107,10 @@ def newcomer_starts_at_zero() -> None:
 def survivors_do_not_share() -> None:
     """Let a view begin before its members have given each other what a crashed sender sent last."""
 
-    def aim(self: Flushing, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
-        real(self, starts, ())
+    def aim(
+        self: Flushing, view: ViewId, starts: dict[Address, int], endings: tuple[Ending, ...]
+    ) -> None:
+        real(self, view, starts, ())
 
     real = Flushing.aim
     Flushing.aim = aim  # type: ignore[method-assign]
@@ -185,6 +190,29 @@ def a_burst_fills_the_sockets() -> None:
     PaceLayer.room = Layer.room  # type: ignore[method-assign]
 
 
+def an_earlier_attempt_stops_a_merge() -> None:
+    """Let a group that has stopped for one attempt at a merge refuse the next."""
+
+    def on_merge(self: Coordinator, frame: Merge, source: Address) -> None:
+        if self._change is not None and self._change.proposal != frame.proposal:
+            self._refuse(frame.proposal, source)
+        else:
+            real(self, frame, source)
+
+    real = Coordinator._on_merge
+    Coordinator._on_merge = on_merge  # type: ignore[method-assign]
+
+
+def who_is_left_out_of_a_merge_waits() -> None:
+    """Let nobody tell a group that the merge it has stopped for is not made."""
+    Participant._on_merge_ready = lambda self, frame, source: None  # type: ignore[method-assign]
+
+
+def only_the_sender_is_asked() -> None:
+    """Let who lacks a message before a view ask nobody but its sender, or who was named for it."""
+    Flushing._whom_to_ask = lambda self, sender: self._holders.get(sender, sender)  # type: ignore[method-assign]
+
+
 class Protection(NamedTuple):
     """A line of defence: how to remove it, and the test that then fails."""
 
@@ -222,6 +250,17 @@ PROTECTIONS = (
     Protection(
         who_is_ahead_says_where_a_view_ends,
         MEMBERSHIP + "test_who_lacks_a_message_when_a_sleeper_is_merged_back_gets_it_at_once",
+    ),
+    Protection(
+        an_earlier_attempt_stops_a_merge,
+        MEMBERSHIP + "test_a_merge_that_its_leader_begins_anew_is_one_view_without_a_timeout",
+    ),
+    Protection(
+        who_is_left_out_of_a_merge_waits,
+        MEMBERSHIP + "test_a_group_that_a_merge_leaves_out_is_told_so",
+    ),
+    Protection(
+        only_the_sender_is_asked, MEMBERSHIP + "test_what_a_leaver_sent_is_had_from_the_others"
     ),
     Protection(duplicates_are_handed_up, MULTICAST + "test_every_datagram_twice"),
     Protection(

@@ -3,7 +3,9 @@
 import pytest
 
 from ringcast import presets
+from ringcast.core.codec import encode, group_id
 from ringcast.core.events import Expelled, Merged
+from ringcast.core.frames import Present
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.parts.failure import Failure
 from ringcast.sim import Member, World
@@ -120,6 +122,73 @@ def test_coordinator_and_next_crash_together() -> None:
     expect_one_view(world, c, d)
 
 
+def test_what_a_leaver_sent_is_had_from_the_others() -> None:
+    """It is gone as soon as it sees the view without it, though somebody lacks its last words."""
+    world, (a, b, c, d) = world_of(22, *"abcd")
+    world.drop(lambda f: f.kind in ("DATA", "LAST") and (f.source, f.target) == ("d", "c"))
+    d.send(b"last words")
+    d.leave()
+    world.run_until(lambda: not d.alive, 10.0)
+    expect_one_view(world, a, b, c, seconds=1.0)
+    assert b"last words" in [message.payload for message in c.delivered]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_answers_slowly_is_asked_on(seed: int) -> None:
+    """The dead, asked meanwhile, do not get the credit for what comes from the living."""
+    spec = presets.lan().replace(NakAck4(request_messages=1), Failure(interval=0.2, timeout=1.0))
+    world = World(seed=seed, spec=spec)
+    a, b, c = world.join("a", "b", "c")
+    c.crash()
+    world.run(0.5)
+    lost = world.drop(lambda f: f.kind in ("DATA", "LAST") and (f.source, f.target) == ("a", "b"))
+    a.send([b"%d" % number for number in range(4)])
+    world.run_until(lambda: a.view is not None and c.me not in a.view, 5.0)
+    lost.remove()
+    for source, target in ((a, b), (b, a)):
+        world.link(source, target).delay = (0.010, 0.012)
+    expect_one_view(world, a, b, seconds=2.0)
+
+
+def test_a_leaver_that_alone_has_what_a_crashed_member_sent_gives_it_first() -> None:
+    world, (a, b, c, d) = world_of(31, *"abcd")
+    world.drop(lambda f: f.kind in ("DATA", "LAST") and f.source == "d" and f.target != "c")
+    d.send(b"last words")
+    world.run(0.01)
+    d.crash()
+    world.run(2.0)
+    c.leave()
+    world.run_until(lambda: not c.alive, 5.0)
+    expect_one_view(world, a, b, seconds=1.0)
+    assert b"last words" in [message.payload for message in a.delivered]
+
+
+def test_who_is_left_alone_does_not_wait_for_what_nobody_can_give_it() -> None:
+    """It has published a view itself, and lacks what comes before it."""
+    world, (a, b) = world_of(23, "a", "b")
+    world.drop(lambda f: f.kind in ("DATA", "LAST") and f.source == "b")
+    b.send(b"never heard")
+    c = world.start("c")
+    world.run_until(lambda: c.view is not None, 5.0)
+    b.crash()
+    c.crash()
+    expect_one_view(world, a, seconds=5.0)
+
+
+def test_the_only_one_to_have_what_comes_before_a_view_crashes() -> None:
+    world, (a, b, c, d) = world_of(30, *"abcd")
+    world.drop(lambda f: f.kind in ("DATA", "LAST") and f.target in ("a", "b"))
+    c.send(b"d alone has heard this")
+    world.run(0.01)
+    c.crash()
+    world.run_until(lambda: d.view is not None and len(d.view) == 3, 5.0)
+    d.crash()
+    members = [a, b]
+    world.run_until(lambda: {m.view for m in members} == {a.view} and len(a.view or ()) == 2, 6.0)
+    assert not a.delivered
+    assert world.check() == []
+
+
 def test_half_of_the_members_leave_at_once() -> None:
     world, members = world_of(7, *"abcdefgh")
     for member in members[:4]:
@@ -156,6 +225,89 @@ def test_a_partition_heals(seed: int) -> None:
         frozenset({a.me, b.me}),
         frozenset({c.me, d.me, e.me}),
     }
+
+
+def test_a_merge_that_its_leader_begins_anew_is_one_view_without_a_timeout() -> None:
+    """Who has stopped for the first attempt stops for the next one."""
+    world, (a, b, c, d) = world_of(17, "a", "b", "c", "d")
+    world.partition([a, b], [c, d])
+    world.run(seconds=10.0)
+    b.crash()
+    world.heal()
+    began, views = world.now, len(a.views)
+    expect_one_view(world, a, c, d)
+    assert world.now - began < 6.0, "one search, and a crash to be noticed; change_timeout is 10"
+    assert len(a.views) - views == 1, "without the dead and with the others at once"
+
+
+def test_a_group_that_a_merge_leaves_out_is_told_so() -> None:
+    """It has stopped its members for that merge, and they go on when nothing comes of it."""
+    world, (a, b, c, d) = world_of(18, "a", "b", "c", "d")
+    world.partition([a, b], [c, d])
+    world.run(seconds=10.0)
+    rules = [world.drop(lambda f: f.kind == "MERGE_READY")]
+    world.heal()
+    views = len(a.views)
+    world.run_until(lambda: len(a.views) > views, 10.0, "the leader to go on without the others")
+    rules.append(world.drop(lambda f: f.kind == "MERGE"))
+    rules.pop(0).remove()
+    c.send(b"we go on")
+    world.run(seconds=1.0)
+    assert [message.payload for message in d.delivered] == [b"we go on"]
+    rules.pop().remove()
+    expect_one_view(world, a, b, c, d)
+
+
+def test_the_leader_of_a_merge_dies() -> None:
+    """Those who have stopped for it go on when it does not answer."""
+    world, (a, b, c, d) = world_of(20, "a", "b", "c", "d")
+    world.partition([a, b], [c, d])
+    world.run(seconds=10.0)
+    world.drop(lambda f: f.kind == "FLUSHED" and f.source == "b")
+    world.heal()
+    world.run_until(lambda: world.frames["MERGE_READY"] > 0, 5.0)
+    a.crash()
+    b.crash()
+    c.send(b"we go on")
+    world.run_until(lambda: bool(d.delivered), 4.0, "them to go on; change_timeout is 10")
+    expect_one_view(world, c, d)
+
+
+@pytest.mark.parametrize("seed", range(24, 29))
+def test_six_groups_find_together_in_the_time_of_one_search(seed: int) -> None:
+    """Only one of those who ask the same group to merge gets it; the others ask on soon."""
+    world, members = world_of(seed, *"abcdef")
+    world.partition(*[[member] for member in members])
+    world.run(seconds=15.0)
+    world.heal()
+    world.run_until(lambda: world.united, 5.0, "one view, which takes a search of up to 3 s")
+
+
+def test_views_do_not_put_off_the_search_for_partitions() -> None:
+    world, (a, b, c) = world_of(29, "a", "b", "c")
+    world.partition([a, b], [c])
+    world.run(seconds=10.0)
+    world.drop(lambda f: f.kind == "DISCOVER" and "c" in (f.source, f.target) and f.source != "a")
+    world.heal()
+    for name in "defgh":
+        world.start(name)
+        world.run(0.8)
+    assert c.me in (a.view or ()), "a search of up to 3 s, though there is a view every 0.8 s"
+
+
+def test_a_dead_coordinator_that_others_tell_of_is_not_waited_for() -> None:
+    """Its address is the lowest, so it would have to lead the merge."""
+    world, (a, b, c) = world_of(19, "a", "b", "c")
+    world.partition([a], [b], [c])
+    world.run(seconds=10.0)
+    a.crash()
+    world.heal()
+    assert a.view is not None
+    hearsay = Present(c.stack.env.peer, a.view.id, a.stack.env.peer)
+    world.inject(b"".join(encode(group_id("sim"), c.me, [hearsay])), b)
+    began = world.now
+    expect_one_view(world, b, c)
+    assert world.now - began < 5.0, "two searches at the most; change_timeout is 10"
 
 
 def test_a_member_that_was_restarted_is_somebody_new() -> None:

@@ -8,6 +8,8 @@ from ringcast import presets
 from ringcast.core.codec import encode, group_id
 from ringcast.core.frames import SenderMarks, Vote
 from ringcast.core.view import ViewId
+from ringcast.layers.multicast.nakack3 import NakAck3
+from ringcast.parts.stability import Stability
 from ringcast.sim import World
 from ringcast.spec import StackSpec
 
@@ -83,3 +85,15 @@ def test_memory_stays_flat_over_steady_traffic(preset: Callable[[], StackSpec]) 
     assert max(peaks[5:]) <= 1.5 * max(peaks[:5])
     world.settle()
     assert world.check() == []
+
+
+def test_who_does_not_hear_itself_votes_by_amount_all_the_same() -> None:
+    """Else a full table waits for the interval of its sender, again and again."""
+    table = NakAck3(loopback=False, max_bytes=1_000)
+    spec = presets.stable().replace(table, Stability(interval=10.0))
+    world = World(seed=1, spec=spec)
+    a, b, _ = world.join("a", "b", "c")
+    a.send([bytes(100)] * 200)
+    world.run(5.0)
+    assert not a.queued
+    assert len(b.delivered) == 200

@@ -178,6 +178,9 @@ class Member:
     def reached(self) -> None:
         self.reached_count += 1
 
+    def is_elsewhere(self, member: Address) -> bool:
+        return False
+
     def stranger(self, source: Address) -> None:
         self.env.counters["strangers"] += 1
 
@@ -201,6 +204,9 @@ class Member:
         raise NotImplementedError
 
     def pause(self) -> None:
+        raise NotImplementedError
+
+    def soon(self, seconds: float) -> None:
         raise NotImplementedError
 
     tried = alone = ""

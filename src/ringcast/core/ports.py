@@ -57,8 +57,10 @@ class Flush(Protocol):
         """What this member holds of the departed senders."""
         ...
 
-    def aim(self, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
-        """Get everything up to these seqnos and nothing beyond, then call `ViewChanger.reached`."""
+    def aim(self, view: ViewId, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
+        """Get everything up to these seqnos and nothing beyond, then call `ViewChanger.reached`.
+
+        view: the one that waits for it."""
         ...
 
     def reached(self) -> bool:
@@ -75,6 +77,10 @@ class ViewChanger(Protocol):
 
     def remind(self) -> None:
         """Members are still suspected, and still in the view."""
+        ...
+
+    def is_elsewhere(self, member: Address) -> bool:
+        """Whether a member of the view is known to be in another one by now, alive or not."""
         ...
 
     def stranger(self, source: Address) -> None:
@@ -112,6 +118,10 @@ class Search(Protocol):
 
     def pause(self) -> None:
         """Look only now and then, for partitions, and only while this member is the coordinator."""
+        ...
+
+    def soon(self, seconds: float) -> None:
+        """Look again after about so long: somebody is there with whom a merge did not come off."""
         ...
 
     @property

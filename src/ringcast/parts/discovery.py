@@ -130,8 +130,14 @@ class DiscoveryPart(Part):
         self._ask()
 
     def pause(self) -> None:
-        self._searching = False
-        self._later()
+        # Each view calls this: one after the other must not put the next question off.
+        if self._searching or not self.env.timers.is_set(self, "ask"):
+            self._searching = False
+            self._later()
+
+    def soon(self, seconds: float) -> None:
+        due = self.env.now + seconds * self.env.rng.uniform(0.5, 1.5)
+        self.env.timers.set_earlier(self, "ask", due)
 
     @property
     def tried(self) -> str:

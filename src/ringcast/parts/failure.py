@@ -92,7 +92,8 @@ class FailurePart(Part):
     def on_view(self, installation: Installation) -> None:
         view = self._view = installation.view
         self._accused = {m: until for m, until in self._accused.items() if m in view}
-        self.suspected = {member for member in self.suspected if member in view}
+        stayed = [member for member in view if member not in installation.joined]
+        self.suspected = {member for member in stayed if member in self.suspected}
         self._absent = set(self.suspected)
         self._plan()
         if len(view) > 1 and not self.env.timers.is_set(self, "tick"):
@@ -124,7 +125,7 @@ class FailurePart(Part):
             self._watched[source] = self.env.now
         if source in self._accused:
             del self._accused[source]
-        if source in self.suspected:
+        if source in self.suspected and not self._membership.is_elsewhere(source):
             self.suspected.discard(source)
             self._control.suspect(source, False)
 

@@ -2,8 +2,8 @@
 questions.
 
 Safety: while the faults last, does any guarantee break? Liveness: when they have ended, are all
-that live in one view again within bounded time, and does everything that is sent reach everybody? A
-failure names the seed, and the seed repeats it exactly.
+that live in one view again, and does everything that is sent reach everybody, as soon as the timers
+of the stack allow? A failure names the seed, and the seed repeats it exactly.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from ringcast.errors import RingcastError
 from ringcast.sim.chaos import Chaos, Tap
 from ringcast.sim.draw import FIRST_NAMES, draw_bandwidth, draw_link, draw_spec
 from ringcast.sim.observer import Observer
+from ringcast.sim.patience import leaving_seconds, reunion_seconds, settling_seconds
 from ringcast.sim.world import World
 
 STEPS = (5, 30)
 """How many things happen in one run."""
 PAUSES = (0.0, 0.0, 0.0003, 0.002, 0.02, 0.2, 0.2, 1.0, 4.0)
 """Virtual seconds between two of them."""
-REUNION_SECONDS = 120.0
-"""Virtual seconds in which all that live have to be in one view again."""
-SETTLE_SECONDS = 600.0
-"""Virtual seconds in which everything has to arrive; a stack with room for one message is slow."""
 EFFORT_MAX = 300_000
 """More instants and frames than that in one run are a storm."""
 CHUNK = 4
@@ -117,18 +114,19 @@ def _run(world: World, chaos: Chaos, rng: Random) -> None:
 
 def _expect_recovery(world: World, chaos: Chaos) -> None:
     """After the faults: one view, and everything that is sent arrives."""
-    world.run_until(lambda: not _leaving(world), REUNION_SECONDS, "the leavers to be gone")
+    left = leaving_seconds(world.spec)
+    world.run_until(lambda: not _leaving(world), left, "the leavers to be gone")
     for name in _needed(world):
         if not world.members[name].alive:
             world.members[name].restart()
     what = "all members to be in one view"
-    world.run_until(lambda: world.united, REUNION_SECONDS, what)
+    world.run_until(lambda: world.united, reunion_seconds(world), what)
     for member in world.running:
         member.send(chaos.payloads(member))
     for member in world.running:
         assert member.view is not None
         member.send(chaos.payloads(member), member.view.members[-1])
-    world.settle(SETTLE_SECONDS)
+    world.settle(settling_seconds(world.spec))
 
 
 def _needed(world: World) -> list[str]:

@@ -161,7 +161,7 @@ class World:
         until = self.now + _checked(seconds)
         while not predicate():
             if not self._advance(until):
-                raise Timeout(f"waited {seconds} simulated seconds in vain for {what}")
+                raise Timeout(f"waited {seconds:g} simulated seconds in vain for {what}")
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Run until nothing is outstanding or repairable. Raises Timeout with what still is."""

@@ -9,18 +9,26 @@ when a guarantee is broken, the files that show it are still there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ringcast.core.ranges import RangeSet
+from ringcast.trace import schema
 from ringcast.trace.check import check
+from ringcast.trace.history import reach_of
 from ringcast.trace.rules import Rules
-from ringcast.trace.schema import CLOSED, DELIVERED, PURGED, SENT, SKIPPED, VIEW, WINDOW, Row
+from ringcast.trace.schema import DELIVERED, SENT, VIEW, Row
 from ringcast.trace.summary import ViewKey
 from ringcast.trace.table import read_file
 from ringcast.trace.violations import Violation
 
-NEEDED = {CLOSED, DELIVERED, PURGED, SENT, SKIPPED, WINDOW}
+NEEDED = {
+    *(schema.CLOSED, DELIVERED, schema.PURGED, SENT, schema.SKIPPED, schema.WINDOW, schema.ACKED),
+}
 """The kinds that the checks look at, beside views."""
+
+CAUSES = {SENT: "numbered-again", DELIVERED: "repeated-later"}
+"""What it is called when numbers of one view come again in another."""
 
 
 class Inspector:
@@ -37,6 +45,10 @@ class Inspector:
         self._rows: dict[ViewKey, list[Row]] = defaultdict(list)
         self._installs: dict[int, list[Row]] = defaultdict(list)
         """Member → the views that it installed, from the first that is not checked yet."""
+        self._numbers = defaultdict[tuple[int, str, int], RangeSet](RangeSet)
+        """Member, what it did, whose messages → their numbers in the views that are checked.
+
+        Numbers go on from view to view: this is a range or two however many views there were."""
         self._names: dict[int, str] = {}
         self._ended: set[str] = set()
 
@@ -102,10 +114,23 @@ class Inspector:
         self.views += 1
         self.deliveries += sum(row.count for row in rows if row.kind == DELIVERED)
         found = check([*rows, *self._passages(view)], **self._rules._asdict())
+        found = found or list(self._repeats(view, rows))
         if not found:
             for views in self._files.values():
                 views.discard(view)
         return found
+
+    def _repeats(self, view: ViewKey, rows: list[Row]) -> Iterator[Violation]:
+        """Numbers that were used or delivered in another view already."""
+        groups = defaultdict[tuple[int, str, int], list[Row]](list)
+        for row in rows:
+            if row.kind in CAUSES:
+                groups[row.member, row.kind, row.sender or 0].append(row)
+        for group, own in groups.items():
+            reach = reach_of(own)
+            if self._numbers[group].add(*reach) <= reach.last - reach.first:
+                member, kind, sender = group
+                yield Violation(CAUSES[kind], member, *view, sender, None, *reach)
 
     def _passages(self, view: ViewKey) -> Iterable[Row]:
         """Who was in a view, and where everybody went from there."""
@@ -126,3 +151,5 @@ class Inspector:
             self._installs[member] = rows[min([*kept, len(rows) - 1]) :]
             if self._names.get(member) in self._ended and not kept:
                 del self._installs[member]
+                for group in [group for group in self._numbers if group[0] == member]:
+                    del self._numbers[group]

@@ -7,6 +7,7 @@ import pytest
 from ringcast.core.address import Address
 from ringcast.core.frames import Data, Ending, Frame, Last, SenderMarks
 from ringcast.core.ranges import RangeSet
+from ringcast.core.view import NO_VIEW
 from ringcast.errors import ConfigError
 from ringcast.layers.multicast.nakack3 import NakAck3, NakAck3Layer
 from tests.unit.harness import Member, Net, lose, numbered
@@ -215,7 +216,7 @@ def flush(net: Net, departed: Address, survivors: tuple[Address, ...]) -> None:
     ending = Ending(departed, last, holder, low)
     for address in survivors:
         starts = {x: table(net, x).sent.high for x in survivors}
-        table(net, address).aim(starts, (ending,))
+        table(net, address).aim(NO_VIEW, starts, (ending,))
 
 
 def test_survivors_give_each_other_the_last_messages_of_a_crashed_sender() -> None:

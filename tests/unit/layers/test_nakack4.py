@@ -1,6 +1,6 @@
 """What may be on its way, shared by all who send at the same time; and what came too early."""
 
-from ringcast.core.frames import Data
+from ringcast.core.frames import Data, Last
 from ringcast.core.view import ViewId
 from ringcast.layers.multicast.nakack4 import LATELY, NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
@@ -80,12 +80,18 @@ def test_a_pause_is_announced_once_and_there_is_none_while_messages_follow_each_
     assert net.sent["LAST"] == 1
 
 
+def later(member: Climber, ahead: int) -> ViewId:
+    """So many views after the member's."""
+    assert member.view is not None
+    return ViewId(member.view.id.number + ahead, member.view.id.coordinator)
+
+
 def too_early(member: Climber, ahead: int, seqno: int = 1, start: int = 0) -> None:
     """A message of A comes that was sent so many views later than the member's, or is repeated from
     there; `start` is the last that was sent before."""
-    assert member.view is not None
-    view = ViewId(member.view.id.number + ahead, member.view.id.coordinator)
-    frame = Data(view, start, A, seqno, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE))
+    frame = Data(
+        later(member, ahead), start, A, seqno, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE)
+    )
     member.receive(frame, A)
 
 
@@ -111,10 +117,20 @@ def test_what_was_sent_in_a_view_that_never_comes_is_never_handed_up() -> None:
 
 def test_what_comes_before_the_view_that_waits_is_handed_up_though_its_sender_is_ahead() -> None:
     _, (_, b, _) = group()
-    b.get(NakAck4Layer).aim({A: 2}, ())
+    b.get(NakAck4Layer).aim(later(b, 2), {A: 2}, ())
     too_early(b, 2, seqno=3, start=2)
     too_early(b, 2, seqno=1, start=2)
     too_early(b, 2, seqno=2, start=2)
     b.take()
     assert b.payloads(A) == [MESSAGE] * 2, "the third was sent in the view that waits"
     assert b.reached_count == 1
+
+
+def test_what_its_sender_has_given_up_does_not_hold_the_view_that_waits() -> None:
+    _, (_, b, _) = group()
+    b.get(NakAck4Layer).aim(later(b, 2), {A: 2}, ())
+    b.receive(Last(later(b, 3), 5, 5, 5), A)
+    assert b.reached_count == 0, "in a view after that one this member may not be waited for"
+    b.receive(Last(later(b, 2), 2, 4, 4), A)
+    assert b.reached_count == 1
+    assert b.get(NakAck4Layer).handed()[A] == 2, "what comes later is for the next view to tell"

@@ -22,6 +22,7 @@ class Others:
         self.part = part
         self.suspected: list[tuple[Address, bool]] = []
         self.strangers: list[Address] = []
+        self.elsewhere: set[Address] = set()
         self.control = self.membership = self
         self.view: View | None = None
 
@@ -29,6 +30,10 @@ class Others:
         """Note it, and tell the part like the stack does."""
         self.suspected.append((member, suspected))
         self.part.on_suspect(member, suspected)
+
+    def is_elsewhere(self, member: Address) -> bool:
+        """As the test says."""
+        return member in self.elsewhere
 
     def stranger(self, source: Address) -> None:
         """Note it."""
@@ -103,6 +108,16 @@ def test_an_accused_that_stays_silent_is_suspected_and_cleared_when_heard() -> N
     assert member.others.suspected == [(2, True)]
     member.part.on_heard(Address(2))
     assert member.others.suspected == [(2, True), (2, False)]
+
+
+def test_who_is_in_another_view_is_not_cleared_when_heard() -> None:
+    """Else it is watched in the place of those who are left, and they are watched by nobody."""
+    member = Member(1, size=4)
+    member.part.on_frame(Suspect((Address(2),)), Address(3))
+    member.pass_time(0.7, heard=(3, 4))
+    member.others.elsewhere.add(Address(2))
+    member.part.on_heard(Address(2))
+    assert member.others.suspected == [(2, True)]
 
 
 def test_who_slept_itself_accuses_nobody() -> None:

@@ -68,15 +68,15 @@ class Event(NamedTuple):
     """A row with when it counts."""
 
     at: int
+    view: int
+    """A busy application may be given several views at once."""
     rank: int
-    """What comes first among things that happen at the same time."""
+    """What comes first among things that happen at the same time in one view."""
     pos: int
     row: Row
 
 
-RANKS = {"delivered": 0, "skipped": 0, "purged": 1, "view": 2, "closed": 2}
-LATER = 3
-"""Added to the rank of what happens in a view, but not to that of what ends the view before."""
+RANKS = {"view": 0, "delivered": 1, "skipped": 1, "purged": 2, "closed": 3}
 
 
 class Replay:
@@ -154,23 +154,21 @@ class Replay:
             if row.kind not in RANKS:
                 continue
             view = row.view, row.view_by
-            at, end = self._within(row.at, row.member, view)
+            at = self._within(row.at, row.member, view)
             if row.pos is not None:
                 # A member's own count says in which order it delivered; times may be the same.
                 group = row.member, view, row.sender
                 at = reached[group] = max(reached[group], at)
-            ends_it = row.kind == "view" or at == end
-            rank = RANKS[row.kind] + (0 if ends_it else LATER)
-            yield Event(at, rank, row.pos or 0, row)
+            yield Event(at, row.view or 0, RANKS[row.kind], row.pos or 0, row)
 
-    def _within(self, at: int, member: int, view: ViewKey) -> tuple[int, int | None]:
-        """The time, or the nearest one at which the member was in that view; and when it left."""
+    def _within(self, at: int, member: int, view: ViewKey) -> int:
+        """The time, or the nearest one at which the member was in that view."""
         stand = self.stands.get((member, view))
         if stand is None:
-            return at, None
+            return at
         end = None if stand.next is None else self.installed_at[member, stand.next]
         at = max(at, self.installed_at[member, view])
-        return at if end is None else min(at, end), end
+        return at if end is None else min(at, end)
 
     def _play(self, row: Row) -> None:
         witness, view = self.witnesses[row.member], (row.view, row.view_by)

@@ -88,7 +88,7 @@ class ReliableMulticast(Announcing):
         if self.spec.loopback:
             self.above.up(batch)
         else:
-            self.deliver(self.env.me, self.sent.high, 0)
+            self.deliver(self.env.me, self.sent.high, batch.nbytes)
         self._on_sent(self._tail)
 
     def _frame(self, run: Batch) -> Data:
@@ -207,9 +207,11 @@ class ReliableMulticast(Announcing):
             if not self._admit(source, window, frame):
                 return
             high = min(high, window.held_at or 0)
-        if window.handed < frame.low <= frame.high and frame.view == self._view:
-            self.env.counters["skipped"] += min(frame.low, window.high) - window.handed
-            window.skip(frame.low)
+        low = min(frame.low, self._aims.get(source, frame.low))
+        if window.handed < low <= frame.high and frame.view in (self._view, self._next):
+            # Members of the view that waits still keep for this one what they keep at all.
+            self.env.counters["skipped"] += min(low, window.high) - window.handed
+            window.skip(low)
             self._hand_up(source, window.hand())
         if frame.view == self._view:  # In a later view the sender no longer waits for this member.
             self._forget_stable(window, frame.low)
@@ -260,7 +262,7 @@ class ReliableMulticast(Announcing):
     def _request(self, source: Address, wanted: RangeSet) -> None:
         if self.env.tap is not None:
             self.env.tap.requested(source, wanted)
-        self.env.out.send(Nak(source, wanted), self._holders.get(source, source))
+        self.env.out.send(Nak(source, wanted), self._whom_to_ask(source))
         if self._tracker is not None:
             self._tracker.requested(source, wanted.first)
 

@@ -15,8 +15,12 @@ from ringcast.core.env import Env
 from ringcast.core.frames import Ending, Held
 from ringcast.core.ports import ViewChanger
 from ringcast.core.repair import Repair
+from ringcast.core.view import NO_VIEW, ViewId
 from ringcast.core.windows import ReceiveWindow
 from ringcast.layers.multicast.patience import Patience
+
+IN_VAIN = 3
+"""So often somebody is asked for what comes before a view, before others are."""
 
 
 class Flushing(Patience):
@@ -32,11 +36,15 @@ class Flushing(Patience):
         self._aiming = False
         self._aims: dict[Address, int] = {}
         """Per sender: the last message that comes before the view that waits."""
+        self._next = NO_VIEW
+        """The view that waits."""
         self._holders: dict[Address, Address] = {}
         """Whom to ask for the messages of a sender that is gone."""
+        self._asked: dict[Address, tuple[int, int, Address]] = {}
+        """Per sender: how far its messages were handed up, how often was asked since, and whom."""
 
     def freeze(self, departed: Iterable[Address]) -> int:
-        self._frozen, self._aiming, self._aims = True, False, {}
+        self._frozen, self._aiming, self._aims, self._next = True, False, {}, NO_VIEW
         for member in departed:
             window = self.windows.get(member)
             if window is not None:
@@ -47,9 +55,9 @@ class Flushing(Patience):
         windows = ((member, self.windows.get(member)) for member in departed)
         return tuple(Held(m, max(w.low, w.holed), w.handed) for m, w in windows if w is not None)
 
-    def aim(self, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
+    def aim(self, view: ViewId, starts: dict[Address, int], endings: tuple[Ending, ...]) -> None:
         ends = {ending.origin: ending for ending in endings}
-        self._aiming, self._aims = True, {}
+        self._aiming, self._aims, self._next = True, {}, view
         self._holders = {}
         for sender, window in self.windows.items():
             target = starts.get(sender, window.handed)
@@ -81,10 +89,30 @@ class Flushing(Patience):
                 if sender in self._repairs:
                     self._repairs[sender].hurry(self.env.now)
 
+    def _whom_to_ask(self, sender: Address) -> Address:
+        """The sender, or who was named in its place; when a view waits and they stay silent, the
+        others in turn: the sender may have left, or crashed, and any of them may have it."""
+        named = self._holders.get(sender, sender)
+        if not self._aiming:
+            return named
+        handed = self.windows[sender].handed
+        before, times, asked = self._asked.get(sender, (handed, 0, named))
+        if handed > before:
+            times, named = 0, asked  # Who was asked last has it.
+            self._holders[sender] = asked
+        if times >= IN_VAIN:
+            self._holders.setdefault(sender, sender)  # Now it counts whoever it comes from.
+            candidates = [m for m in self.windows if m != named] + [named]
+            asked = candidates[(times - IN_VAIN) % len(candidates)]
+        else:
+            asked = named
+        self._asked[sender] = handed, times + 1, asked
+        return asked
+
     def _thaw(self) -> None:
         """A view is installed: messages of all its members flow again."""
         self._frozen, self._aiming = False, False
-        self._aims, self._holders = {}, {}
+        self._aims, self._holders, self._asked, self._next = {}, {}, {}, NO_VIEW
 
     def reached(self) -> bool:
         return all(self.windows[sender].handed >= aim for sender, aim in self._aims.items())

@@ -36,6 +36,8 @@ class Change:
         """The merge leader that this is done for; None when this member makes the view itself."""
         self.awaited = {member for member in view if member not in self.departed}
         self.attempts = 0
+        self.unheard = 0
+        """How often the merge leader was told in vain that all have stopped."""
         self._answers: dict[Address, Flushed] = {}
 
     def answer(self, member: Address, flushed: Flushed) -> None:

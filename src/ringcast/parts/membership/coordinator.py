@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 3
 """How often a member is asked in vain before it is accused."""
+UNHEARD_MAX = 8
+"""How often a merge leader is told in vain that all have stopped before it counts as dead."""
 DIRECT_MAX = 64
 """Up to so many newcomers are sent the view directly besides, for networks without multicast; more
 of them rely on repeats."""
@@ -79,9 +81,8 @@ class Coordinator(Participant):
                 self._on_merge(frame, source)
             case Refused():
                 self._on_refused(frame, source)
-            case MergeReady():
-                if self._merging.on_answer(frame, source):
-                    self._complete_if_ready()
+            case MergeReady() if self._merging.on_answer(frame, source):
+                self._complete_if_ready()
             case _:
                 super().on_frame(frame, source)
 
@@ -93,7 +94,7 @@ class Coordinator(Participant):
         self._merging.found(coordinator, view)
         if coordinator.address < self.env.me:
             # The one who has to lead may not know of this group: say so.
-            here = Present(self.env.peer, self.view.id, self.view.peers[0])
+            here = Present(self.env.peer, self.view.id, self.env.peer)
             self.env.out.send(here, coordinator.address)
         elif self._change is None and self._merging.leads(self.env.me):
             self._gather()
@@ -165,6 +166,8 @@ class Coordinator(Participant):
         else:
             proposal, joiners, leader = merge.proposal, (), merge.proposal.coordinator
         departed = [member for member in self.view if member in gone]
+        if self._pending is not None:
+            self._unconfirmed = {}  # The view that waits here is given up: nobody is to follow it.
         self._change = Change(proposal, self.view, departed, leavers, joiners, leader)
         self.env.timers.cancel(self.part, "gather")
         frame = Prepare(proposal, self.view.id, tuple(departed), 0)
@@ -177,12 +180,16 @@ class Coordinator(Participant):
     def _await(self, frame: Install, source: Address) -> None:
         super()._await(frame, source)
         if self._pending is not None:
-            self._change = None  # Whatever this member was about to propose, it follows this view.
+            self._give_up()  # Whatever this member was about to propose, it follows this view.
 
     def _promise(self, frame: Prepare) -> None:
         super()._promise(frame)
         if self._change is not None and frame.proposal > self._change.proposal:
-            self._change = None  # Somebody else makes a later view.
+            self._give_up()  # Somebody else makes a later view.
+
+    def _give_up(self) -> None:
+        self._change = None
+        self._merging.give_up()
 
     def _on_flushed(self, frame: Flushed, source: Address) -> None:
         change = self._change
@@ -193,9 +200,12 @@ class Coordinator(Participant):
     def _on_refused(self, frame: Refused, source: Address) -> None:
         """A merge that does not suit the other now, or a proposal that came after a higher one."""
         if self._merging.on_answer(frame, source):
+            self.part.discovery.soon(self.spec.retry_max)
             self._complete_if_ready()
         elif self._change is not None and frame.proposal == self._change.proposal:
-            if frame.view != self.view.id:
+            if self._change.leader is not None and source not in self.view:
+                self._start()  # The merge that the members here were stopped for is not made.
+            elif frame.view != self.view.id:
                 self.part.note_gone((source,))
             else:
                 self.part.seen = max(self.part.seen, frame.promised.number)
@@ -208,8 +218,7 @@ class Coordinator(Participant):
         if change is None or change.silent:
             return
         if change.leader is not None:
-            ready = self._merge_ready(change)
-            self.env.out.send(ready, change.leader)
+            self.env.out.send(self._merge_ready(change), change.leader)
         elif self._merging.ready:
             self._complete(change)
 
@@ -273,7 +282,7 @@ class Coordinator(Participant):
     def on_timer(self, name: str) -> None:
         """Begin a change, or repeat what was not answered."""
         if name == "gather":
-            if self._pending is not None:
+            if self._pending is not None and not self._is_lost(*self._pending):
                 # One view after the other: this member still lacks what comes before the last.
                 self.env.timers.set(self.part, "gather", self.env.now + self.spec.retry)
             elif self._change is None and self._needed:
@@ -282,6 +291,12 @@ class Coordinator(Participant):
             self._repeat()
         else:
             super().on_timer(name)
+
+    def _is_lost(self, frame: Install, source: Address) -> bool:
+        """Whether somebody in the view that waits is gone, perhaps the only one to have what is
+        lacking; then the change begins anew. Who has that view already says so, and can give it."""
+        has_it = source in self.view and source not in {self.env.me, *self._gone}
+        return not has_it and any(member in frame.view for member in self._gone)
 
     def _on_stuck(self) -> None:
         if self._change is None:
@@ -299,7 +314,8 @@ class Coordinator(Participant):
 
     def _repeat_change(self, change: Change) -> None:
         change.attempts += 1
-        if change.attempts * self.spec.retry_max > self.spec.change_timeout:
+        is_over = change.attempts * self.spec.retry_max > self.spec.change_timeout
+        if is_over or (change.leader is not None and change.unheard >= UNHEARD_MAX):
             self._merging.end()
             self._start()
             return
@@ -308,8 +324,7 @@ class Coordinator(Participant):
             self.env.out.send(frame, member)
             if change.attempts > PATIENCE:
                 self.part.failure.accuse(member)
-        if change.leader is not None and not change.silent:
-            self.env.out.send(self._merge_ready(change), change.leader)
+        change.unheard += not change.silent
         self._merging.repeat()
         self._complete_if_ready()
 
@@ -317,17 +332,14 @@ class Coordinator(Participant):
 
     def _on_merge(self, frame: Merge, source: Address) -> None:
         """Another coordinator leads a merge: stop the members here for it, if nothing else is going
-        on."""
+        on but an earlier attempt of the same leader, which it has given up."""
         change = self._change
         if change is not None and change.proposal == frame.proposal:
+            change.unheard = 0
             return
         fits = frame.base == self.view.id and frame.proposal > self.part.promised
-        if (
-            change is None
-            and self._pending is None
-            and fits
-            and source == frame.proposal.coordinator
-        ):
+        is_free = self._pending is None and (change is None or change.leader == source)
+        if is_free and fits and source == frame.proposal.coordinator:
             self._start(frame)
         else:
             self._refuse(frame.proposal, source)

@@ -35,6 +35,7 @@ class Merging:
     def __init__(self, part: MembershipPart) -> None:
         self._env = part.env
         self._patience = part.spec.change_timeout
+        self._lead_within = 2 * part.spec.retry_max
         self._others: dict[Address, _Other] = {}
         self._proposal: ViewId | None = None
         self._asked: dict[Address, int] = {}
@@ -54,8 +55,12 @@ class Merging:
             self._env.out.learn(coordinator)
 
     def leads(self, me: Address) -> bool:
-        """Whether there is something to merge and this coordinator is the one to do it."""
-        return bool(self._others) and me < min(self._others)
+        """Whether there is something to merge and this coordinator is the one to do it.
+
+        Who has to lead and does not is not waited for: others may have told of somebody dead."""
+        since = self._env.now - self._lead_within
+        led = any(address < me and other.heard >= since for address, other in self._others.items())
+        return not led and any(me < address for address in self._others)
 
     @property
     def number(self) -> int:
@@ -67,7 +72,7 @@ class Merging:
         in."""
         self._proposal, self._asked, self._ready = proposal, {}, {}
         if self.leads(self._env.me):
-            self._asked = dict.fromkeys(self._others, 0)
+            self._asked = {address: 0 for address in self._others if self._env.me < address}
             self.repeat()
 
     def repeat(self) -> None:
@@ -90,6 +95,8 @@ class Merging:
         if isinstance(frame, Refused):
             self._leave_out(source)
         elif len(frame.peers) == len(frame.starts):
+            if source in self._ready:  # It asks whether the merge is still under way.
+                self._env.out.send(Merge(frame.proposal, self._others[source].view), source)
             self._ready[source] = frame
         return True
 
@@ -105,8 +112,12 @@ class Merging:
 
     def end(self) -> None:
         """The view is made; what else is out there will be found again."""
-        self._proposal = None
-        self._others, self._asked, self._ready = {}, {}, {}
+        self.give_up()
+        self._others = {}
+
+    def give_up(self) -> None:
+        """Nothing comes of this proposal; who has answered it is told so when it asks again."""
+        self._proposal, self._asked, self._ready = None, {}, {}
 
     def _leave_out(self, address: Address) -> None:
         self._asked.pop(address, None)

@@ -106,6 +106,9 @@ class MembershipPart(Part):
     def remind(self) -> None:
         self.role.on_suspect()
 
+    def is_elsewhere(self, member: Address) -> bool:
+        return member in self._elsewhere
+
     def leave(self) -> None:
         self.role.leave()
 

@@ -25,6 +25,8 @@ from ringcast.core.frames import (
     Installed,
     Join,
     Leave,
+    Merge,
+    MergeReady,
     Prepare,
     Present,
     Refused,
@@ -44,6 +46,8 @@ class Participant(Role):
         self._pending: tuple[Install, Address] | None = None
         self._hope = 0
         """How many more times this member waits for the view of a proposal that it has answered."""
+        self._going = False
+        """Whether this member has left, and stays for those who may ask it for messages."""
 
     def enter(self) -> None:
         """Take part in a view."""
@@ -78,6 +82,10 @@ class Participant(Role):
                 self._on_refused(frame, source)
             case Join():
                 self._on_join(frame)
+            case Merge():
+                self._refuse(frame.proposal, source)  # Not for this member to decide.
+            case MergeReady():
+                self._on_merge_ready(frame, source)
             case Evict() if source in self.view:
                 self._on_evict(frame)
 
@@ -138,10 +146,19 @@ class Participant(Role):
         follows = any(section.base == self.view.id for section in frame.sections)
         if not follows and source not in self.view:
             return
-        if self.part.leave_until is not None:
-            self.part.control.finish("left")
-        else:
+        if self.part.leave_until is None:
             self.part.note_gone(member for member in frame.view if member in self.view)
+        elif not self._is_asked(frame):
+            self.part.control.finish("left")
+        elif not self._going:
+            self._going = True
+            self.env.timers.set(self.part, "leave", self.env.now + self.spec.retry_max)
+
+    def _is_asked(self, frame: Install) -> bool:
+        """Whether those who go on may lack what they are to get from this member."""
+        endings = (e for s in frame.sections if s.base == self.view.id for e in s.endings)
+        mine = [ending.origin for ending in endings if ending.holder == self.env.me]
+        return any(origin != self.env.me or not self.part.control.drained for origin in mine)
 
     def _await(self, frame: Install, source: Address) -> None:
         """Get everything that comes before the view, then install it."""
@@ -155,7 +172,7 @@ class Participant(Role):
         self.env.timers.set(self.part, "stuck", self.env.now + self.spec.change_timeout)
         starts = dict(zip(frame.view.members, frame.starts, strict=True))
         mine = {member: starts[member] for member in section.members if member in starts}
-        self.part.flush.aim(mine, section.endings)
+        self.part.flush.aim(frame.view.id, mine, section.endings)
 
     def reached(self) -> None:
         """Install the view that waits."""
@@ -182,6 +199,14 @@ class Participant(Role):
         """A member says that it is not in this view (any more)."""
         if frame.proposal == self.view.id != frame.view and source in self.view:
             self.part.note_gone((source,))
+
+    def _on_merge_ready(self, frame: MergeReady, source: Address) -> None:
+        """Another group has stopped for a merge that is made already, or that was given up."""
+        latest = self.part.last_install
+        if latest is not None and latest.view.id == frame.proposal and source in latest.view:
+            self.part.send_view(source)
+        else:
+            self._refuse(frame.proposal, source)
 
     def _on_join(self, frame: Join) -> None:
         """Not for this member to decide: say who does."""
@@ -245,7 +270,7 @@ class Participant(Role):
     def _leave_step(self) -> None:
         until = self.part.leave_until
         assert until is not None
-        if len(self.view) == 1:
+        if self._going or len(self.view) == 1:
             self.part.control.finish("left")
         elif not self.part.control.drained and self.env.now < until:
             self.env.timers.set(self.part, "leave", self.env.now + self.spec.gather)

@@ -29,7 +29,7 @@ class Membership(Spec):
     """The longest pause between repeats."""
     change_timeout: float = 10.0
     """Seconds after which a member that cannot get what it needs for a view goes on alone and
-    merges back, and after which a merge whose leader is silent is given up."""
+    merges back, and after which a change that is not answered begins anew."""
     drain_timeout: float = 5.0
     """Seconds that a leaver waits for others to have all of its messages."""
     leave_timeout: float = 5.0
