@@ -55,8 +55,8 @@ class Witness:
         self.address = address
         self.view: View | None = None
         """The view that its application was told of last."""
-        self.joined: frozenset[Address] = frozenset()
-        """Who came with that view, from its point of view."""
+        self.joined: dict[Address, int] = {}
+        """With which view each of the others came last, from its point of view."""
         self.readers: dict[Address, Reader] = {}
         """How far its application has come with each sender's messages of the view."""
         self.accepted = Accepted()
@@ -159,8 +159,10 @@ class Checker:
                 continue
             needed = [view]
             if other.view is not None and other.view.id != view.id:
-                # A newcomer needs nothing of what was sent before it came.
-                needed += [] if member in witness.joined else [other.view]
+                # A newcomer needs nothing of what was sent before it came, though its
+                # application may not have heard yet that it was away.
+                came = witness.joined.get(member, 0) > other.view.id.number
+                needed += [] if came else [other.view]
             for where in needed:
                 wanted = self._wanted(other, where, witness.address)
                 if wanted is not None and wanted <= low:
@@ -222,7 +224,8 @@ class Checker:
         self._check_change(witness, event, () if old is None else old.members)
         if old is not None:
             self._passed(witness, old, view)
-        witness.view, witness.joined = view, frozenset(event.joined)
+        witness.view = view
+        witness.joined.update(dict.fromkeys(event.joined, view.id.number))
         witness.readers = {}
         for member in event.left:
             self.pairs.parted(witness.address, member)

@@ -226,6 +226,18 @@ def test_freeing_what_somebody_lacks(group: Group) -> None:
     assert "freed its messages up to 2, but c waits for 2" in group.found
 
 
+@pytest.mark.parametrize("came_back", [True, False])
+def test_freeing_what_is_of_no_use_to_who_was_away(group: Group, came_back: bool) -> None:
+    """Its application is busy: it has not heard that it was away, nor that it came back."""
+    group.send(A, b"1", b"2")
+    group.give(A, A, 1, b"1", b"2")
+    back = [C] if came_back else []
+    group.install(A, view(2, A, B, C), joined=back, left=back)
+    group.install(A, view(3, A, C), left=[B])
+    group.checker.purged(group.witnesses[A], 2)
+    assert ("c waits for 1" in group.found) is not came_back
+
+
 def test_a_skip_is_a_violation_unless_the_stack_says_so() -> None:
     for complete in (True, False):
         group = Group(Promises(complete=complete))
