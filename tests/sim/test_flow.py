@@ -9,6 +9,7 @@ from ringcast.core.events import Expelled
 from ringcast.errors import TooLarge
 from ringcast.layers.flow import Flow, FlowLayer
 from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.parts.discovery import Discovery
 from ringcast.parts.slow import Slow
 from ringcast.sim import Member, World
 from ringcast.sim.faults import Sighting
@@ -236,6 +237,25 @@ def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
     assert told == [f"evicted: held the group back for 2 seconds, as seen by {sender.name}"]
     assert not any(isinstance(event, Expelled) for event in sender.events + other.events)
     assert world.united  # It has come back by a merge.
+    assert world.check() == []
+
+
+def test_a_member_that_stays_slow_costs_the_others_a_tenth_of_their_time() -> None:
+    """It stays away for ten times the bound, and is back each time within a search of that."""
+    spec = presets.lan().replace(NakAck4(capacity=20), Discovery(merge_interval=0.5))
+    world, sender, other, slow = trio(spec=spec.insert(Slow(policy="evict", bound=0.2)))
+    slow.busy()
+    for _ in range(3):
+        began = world.now
+        sender.send(messages(100))
+        world.run_until(lambda: len(sender.view or ()) == 2, 0.25 + 0.1)
+        gone = world.now
+        world.run_until(lambda: len(sender.view or ()) == 3, 2.0 + 0.1 + 0.1)
+        assert world.now - gone >= 2.0
+        assert gone - began <= 0.15 * (world.now - began)
+    assert len(other.delivered) == 300
+    slow.idle()
+    world.settle()
     assert world.check() == []
 
 

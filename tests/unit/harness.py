@@ -190,6 +190,9 @@ class Member:
     def evict(self, member: Address, reason: str) -> None:
         raise NotImplementedError
 
+    def stay_away(self, seconds: float) -> None:
+        raise NotImplementedError
+
     def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
         raise NotImplementedError
 
@@ -205,6 +208,11 @@ class Member:
 
     def pause(self) -> None:
         raise NotImplementedError
+
+    def rest(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    resting = False
 
     def soon(self, seconds: float) -> None:
         raise NotImplementedError

@@ -95,6 +95,10 @@ class ViewChanger(Protocol):
         """Make a view without this member, dead or not."""
         ...
 
+    def stay_away(self, seconds: float) -> None:
+        """Stay alone for so long whenever the others make a view without this member."""
+        ...
+
     def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
         """Somebody was heard: who it is, the view it is in, and who coordinates that."""
         ...
@@ -122,6 +126,15 @@ class Search(Protocol):
 
     def soon(self, seconds: float) -> None:
         """Look again after about so long: somebody is there with whom a merge did not come off."""
+        ...
+
+    def rest(self, seconds: float) -> None:
+        """Look for nobody and be found by nobody for so long."""
+        ...
+
+    @property
+    def resting(self) -> bool:
+        """Whether that time is not over."""
         ...
 
     @property

@@ -110,6 +110,7 @@ class DiscoveryPart(Part):
         self._decide_at = 0.0
         """When those have had time to answer that were suggested."""
         self._turn = 0
+        self._rest_until = 0.0
 
     def connect(self, ports: Ports) -> None:
         self._control = ports.control
@@ -138,6 +139,15 @@ class DiscoveryPart(Part):
     def soon(self, seconds: float) -> None:
         due = self.env.now + seconds * self.env.rng.uniform(0.5, 1.5)
         self.env.timers.set_earlier(self, "ask", due)
+
+    def rest(self, seconds: float) -> None:
+        self._rest_until = self.env.now + seconds
+        self.env.timers.set(self, "ask", self._rest_until)
+
+    @property
+    def resting(self) -> bool:
+        """Whether this member does not want to be found."""
+        return self.env.now < self._rest_until
 
     @property
     def tried(self) -> str:
@@ -213,7 +223,9 @@ class DiscoveryPart(Part):
 
     def on_timer(self, name: str) -> None:
         view = self._control.view
-        if self._searching:
+        if self.resting:
+            self.env.timers.set(self, "ask", self._rest_until)
+        elif self._searching:
             self._ask()
         elif view is not None and view.coordinator == self.env.me:
             self._view = view.id
@@ -243,12 +255,15 @@ class DiscoveryPart(Part):
         elif isinstance(frame, Present) and frame.peer.address == source:
             self.env.out.learn(frame.peer)
             self.env.out.learn(frame.coordinator)
-            self._membership.found(frame.peer, frame.view, frame.coordinator)
+            if not self.resting:
+                self._membership.found(frame.peer, frame.view, frame.coordinator)
 
     def _on_discover(self, frame: Discover, source: Address) -> None:
         if frame.peer.address != source:
             return
         self.env.out.learn(frame.peer)
+        if self.resting:
+            return
         view = self._control.view
         if view is None:
             if frame.direct:

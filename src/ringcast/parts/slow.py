@@ -9,7 +9,7 @@ bound the policy says what is done:
 
     wait    nothing: all senders go at the pace of the slowest, and nothing is ever skipped
     skip    senders no longer wait for it until it has caught up; it is told what it missed
-    evict   a view without it is made; it is told, and may come back by a merge
+    evict   a view without it is made; it is told, stays away for a while, and comes back by a merge
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from ringcast.errors import ConfigError
 
 LOOKS = 8
 """How often the brakes are looked at within the bound."""
+
+AWAY = 10
+"""An evicted member stays away for so many times the bound: if it is as slow as before when it
+comes back, the others wait a tenth of their time for it, and no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +74,8 @@ class SlowPart(Part):
         self._control, self._membership = ports.control, ports.membership
         self._brakes = ports.brakes
         self._before = [{} for _ in ports.brakes]
+        if self.spec.policy == "evict":
+            self._membership.stay_away(AWAY * self.spec.bound)
 
     def on_view(self, installation: Installation) -> None:
         self._view = installation.view

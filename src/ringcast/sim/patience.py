@@ -13,6 +13,7 @@ from ringcast.parts.discovery import Discovery
 from ringcast.parts.failure import Failure
 from ringcast.parts.membership.joiner import JOINS_MAX, ROUNDS_MAX
 from ringcast.parts.membership.settings import Membership
+from ringcast.parts.slow import AWAY, Slow
 from ringcast.parts.stability import Stability
 from ringcast.sim.world import World
 from ringcast.spec import StackSpec
@@ -43,6 +44,9 @@ def reunion_seconds(world: World) -> float:
     search = 1.5 * discovery.merge_interval + 1.5 * membership.retry_max + change
     # One at least: a member may have died before the view came that takes it in.
     seconds = max(1, ceil(_dead(world) / failure.watchers)) * crash + search
+    for protocol in world.spec.protocols:
+        if isinstance(protocol, Slow) and protocol.policy == "evict":
+            seconds += AWAY * protocol.bound
     if any(member.view is None for member in world.running):
         # A joiner may ask a dead coordinator first, and then let others found the group.
         seconds += JOINS_MAX * membership.retry_max

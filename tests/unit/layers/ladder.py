@@ -58,6 +58,9 @@ class Climber(Member):
     def evict(self, member: Address, reason: str) -> None:
         self.evicted.append((member, reason))
 
+    def stay_away(self, seconds: float) -> None:
+        pass
+
 
 def climbers(
     count: int, *specs: Spec, mtu: int = 1_000, policy: Policy = clean, installed: bool = True

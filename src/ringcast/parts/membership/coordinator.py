@@ -339,6 +339,7 @@ class Coordinator(Participant):
             return
         fits = frame.base == self.view.id and frame.proposal > self.part.promised
         is_free = self._pending is None and (change is None or change.leader == source)
+        is_free = is_free and not self.part.discovery.resting
         if is_free and fits and source == frame.proposal.coordinator:
             self._start(frame)
         else:

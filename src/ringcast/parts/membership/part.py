@@ -59,6 +59,8 @@ class MembershipPart(Part):
         """The same of the view before, for those that have not heard of it."""
         self._why = ""
         """Why this member is evicted, if it was told so."""
+        self._away = 0.0
+        """Seconds that it stays alone then."""
         self.last_install: Install | None = None
         """The frame that brought the view, to be repeated to those who missed it."""
         self.leave_until: float | None = None
@@ -114,6 +116,9 @@ class MembershipPart(Part):
 
     def evict(self, member: Address, reason: str) -> None:
         self.role.evict(member, reason)
+
+    def stay_away(self, seconds: float) -> None:
+        self._away = seconds
 
     def stranger(self, source: Address) -> None:
         """Tell somebody who acts like a member, and is none, which view there is; not more often
@@ -197,6 +202,7 @@ class MembershipPart(Part):
         self.last_install = frame
         self.promised = max(self.promised, view.id)
         self.suspects = {m for m in self.suspects if m in view and m in together}
+        is_evicted = bool(self._why and self._expelled)
         self._elsewhere, self._why = set(), ""
         self._told_why = {m: why for m, why in self.evicted.items() if m not in view}
         self.evicted = {}
@@ -213,6 +219,8 @@ class MembershipPart(Part):
             if target != self.env.me:
                 self.env.out.send(Installed(view.id), target)
         self.role.enter()
+        if is_evicted and self._away:
+            self.discovery.rest(self._away)
         if self.suspects:
             self.role.on_suspect()
 
