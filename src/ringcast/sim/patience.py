@@ -11,6 +11,7 @@ from ringcast.layers.large import Large
 from ringcast.layers.multicast.settings import MulticastSpec
 from ringcast.parts.discovery import Discovery
 from ringcast.parts.failure import Failure
+from ringcast.parts.membership.coordinator import UNHEARD_MAX
 from ringcast.parts.membership.joiner import JOINS_MAX, ROUNDS_MAX
 from ringcast.parts.membership.settings import Membership
 from ringcast.parts.slow import AWAY, Slow
@@ -43,7 +44,9 @@ def reunion_seconds(world: World) -> float:
     crash = 2 * failure.interval + failure.timeout + failure.verify + change
     search = 1.5 * discovery.merge_interval + 1.5 * membership.retry_max + change
     # One at least: a member may have died before the view came that takes it in.
-    seconds = max(1, ceil(_dead(world) / failure.watchers)) * crash + search
+    crashes = max(1, ceil(_dead(world) / failure.watchers)) * crash
+    # Who has stopped for a merge finds out by itself that its leader, of another view, is dead.
+    seconds = max(crashes, UNHEARD_MAX * membership.retry_max) + search
     for protocol in world.spec.protocols:
         if isinstance(protocol, Slow) and protocol.policy == "evict":
             seconds += AWAY * protocol.bound
