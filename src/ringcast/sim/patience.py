@@ -33,8 +33,9 @@ def leaving_seconds(spec: StackSpec) -> float:
 
 
 def reunion_seconds(world: World) -> float:
-    """Until all that run are in one view, from now on: the dead that are in somebody's view are
-    found, as many at a time as there are watchers, and one search brings all together."""
+    """Until all that run are in one view, from now on: those in somebody's view that are dead or
+    elsewhere are found, as many at a time as there are watchers, and one search brings all
+    together."""
     failure, discovery = world.spec["failure"], world.spec["discovery"]
     membership = world.spec["membership"]
     assert isinstance(failure, Failure)
@@ -44,7 +45,7 @@ def reunion_seconds(world: World) -> float:
     crash = 2 * failure.interval + failure.timeout + failure.verify + change
     search = 1.5 * discovery.merge_interval + 1.5 * membership.retry_max + change
     # One at least: a member may have died before the view came that takes it in.
-    crashes = max(1, ceil(_dead(world) / failure.watchers)) * crash
+    crashes = max(1, ceil(_gone(world) / failure.watchers)) * crash
     # Who has stopped for a merge finds out by itself that its leader, of another view, is dead.
     seconds = max(crashes, UNHEARD_MAX * membership.retry_max) + search
     for protocol in world.spec.protocols:
@@ -71,8 +72,7 @@ def settling_seconds(spec: StackSpec) -> float:
     return seconds
 
 
-def _dead(world: World) -> int:
-    """How many are in somebody's view and do not run."""
-    running = {member.me for member in world.running}
-    views = [member.view for member in world.running if member.view is not None]
-    return max((sum(m not in running for m in view) for view in views), default=0)
+def _gone(world: World) -> int:
+    """How many are in somebody's view and do not run, or not in that view."""
+    views = {member.me: member.view for member in world.running if member.view is not None}
+    return max((sum(views.get(m) != view for m in view) for view in views.values()), default=0)
