@@ -83,8 +83,10 @@ class Group(SyncAnswering):
         """
         if type(payload) is not bytes:
             payload = checked_payload(payload)
-        if to is not None or not self._note(payload):
-            self._send([payload], to, timeout)
+        if to is None and self._note(payload):
+            self._driver.asks = True
+            return
+        self._send([payload], to, timeout)
 
     def send_many(
         self,
@@ -223,7 +225,9 @@ class Group(SyncAnswering):
                 return self._refill(who)
             if time.monotonic() >= until:
                 raise Timeout(f"nothing came within {timeout:g} seconds")
-            self._driver.listen(until)
+            self._driver.listen(until, self._has_more)
+            if self._has_more():
+                break
         return True
 
 

@@ -94,15 +94,6 @@ def test_events_come_in_their_order() -> None:
         assert [message.payload for message in batch] == [b"x"]
 
 
-def test_two_loops_share_the_messages() -> None:
-    got: list[bytes] = []
-    with members(1, "memory") as (group,):
-        group.send_many(numbered("x", 5_000))
-        with running(lambda: got.extend(take_bytes(group, 2_500))):
-            got.extend(take_bytes(group, 2_500))
-    assert sorted(got) == sorted(numbered("x", 5_000))
-
-
 def test_every_wait_has_a_timeout() -> None:
     async def run() -> None:
         async with ringcast.join(group_name(), memory()) as group:

@@ -80,7 +80,10 @@ class Answering(Face):
         try:
             while (waiter := self._service.await_answers(call, TaskWaiter)) is not None:
                 self._driver.attach()
+                self._driver.asks = True
+                self._driver.stay_awake()
                 await told(waiter, None)
+                self._driver.answered()
                 await self._answer_waiting()
         except BaseException:
             self._service.cancel(call)
@@ -146,6 +149,7 @@ class Answering(Face):
         if number is not None:
             with suppress(Closed):
                 self._service.answer(call.sender, number, reply)
+            self._driver.asks = True
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -72,7 +72,9 @@ class SyncAnswering(Face):
         call = self._service.call(checked_payload(payload), to, wait, timeout)
         try:
             while (waiter := self._service.await_answers(call, ThreadWaiter)) is not None:
+                self._driver.asks = True
                 self._driver.wait(waiter, FOREVER)
+                self._driver.answered()
                 for batch in self._service.claim_waiting(self._in_hand()):
                     self._answer(batch)
         except BaseException:
@@ -103,6 +105,7 @@ class SyncAnswering(Face):
                     if not batch.flags & ANSWERED:
                         with suppress(Closed):
                             self._service.answer(message.sender, found[0], reply)
+                        self._driver.asks = True
 
     def _ask(self, call: Message) -> Reply:
         assert self._on_call is not None

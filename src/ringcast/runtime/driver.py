@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
+from collections.abc import Callable
 
 from ringcast.core.batch import Batch
 from ringcast.core.events import Event
@@ -27,7 +29,7 @@ from ringcast.runtime.waiters import MakeWaiter, ThreadWaiter, Waiter
 
 GRACE = 0.005
 """Seconds that somebody who attends may take before the driver's thread steps in."""
-MOMENT = 0.000_1
+MOMENT = 0.000_3
 """Seconds for which whoever has sent a single message looks for an answer before it sleeps."""
 SKIPPED = 16
 """When no answer has come within a moment, so many others are not looked for."""
@@ -55,9 +57,15 @@ class Driver:
         self._has_come = False
         """Whether something waits at the network, as far as those know who take messages."""
         self.asks = False
-        """Whether a single message was just sent, which may be a question."""
+        """Whether a single message, a call or a reply was just sent, after which more may come."""
+        self._moment = MOMENT if _cores() > 1 else 0.0
+        """On a single core, whoever would answer has to wait until this one sleeps."""
         self._in_vain = 0
         """How many answers are still not looked for, since one has not come at once."""
+        self._awake_until = 0.0
+        """Until when an answer is looked for; 0 when none is."""
+        self._stays = False
+        """Whether the event loop does not fall asleep meanwhile."""
         self._steps = 0
         """Of those who attend: when it does not rise, they are absent."""
         self._end_lock = threading.Lock()
@@ -153,26 +161,31 @@ class Driver:
         self._steps += 1
         self._attended_until = time.monotonic() + GRACE
         events = self.member.take(limit, who, self._has_come)
+        if events:
+            self.answered()
         # Where much came, more has come meanwhile; else it is cheaper to wait for it.
         self._has_come = sum(map(_count, events)) >= MUCH
         return events
 
-    def listen(self, until: float) -> None:
-        """Wait until there may be something to take, the member is closed or the time has come."""
+    def listen(self, until: float, has_more: Callable[[], bool]) -> None:
+        """Wait until there may be something to take, the member is closed or the time has come.
+
+        has_more: whether there is no need to wait; those for whom it changes are told.
+        """
         if not self._is_guest() and self._guest.acquire(blocking=False):
             try:
-                self._sit(until)
+                self._sit(until, has_more)
             finally:
                 self._guest.release()
             return
         waiter = self.member.watch(ThreadWaiter)
         if waiter is not None:
             assert isinstance(waiter, ThreadWaiter)
-            if not waiter.wait(_left(until)):
+            if has_more() or not waiter.wait(_left(until)):
                 self.member.unwatch(waiter)
 
-    def _sit(self, until: float) -> None:
-        if self.asks and self._is_answered():
+    def _sit(self, until: float, has_more: Callable[[], bool]) -> None:
+        if self._looks() and self._is_answered():
             self._has_come = True
             return
         sitter = self._sitter
@@ -181,7 +194,7 @@ class Driver:
             return
         self._attended_until = FOREVER
         try:
-            if not sitter.told:
+            if not sitter.told and not has_more():
                 self._has_come = self._guest_seat.wait(until - time.monotonic())
         except OSError as error:
             self._on_seat_error(error)
@@ -190,18 +203,28 @@ class Driver:
             if not sitter.told:
                 self.member.unwatch(sitter)
 
+    def _looks(self) -> bool:
+        """Whether an answer is looked for, since a message was just sent."""
+        if self.asks:
+            self.asks = False
+            if self._in_vain:
+                self._in_vain -= 1
+            else:
+                self._awake_until = time.monotonic() + self._moment
+        return self._awake_until > 0.0
+
+    def answered(self) -> None:
+        """Something has come that may be the answer: no other is looked for."""
+        self._awake_until = 0.0
+
     def _is_answered(self) -> bool:
         """Whether something comes within a moment: then it is cheaper not to fall asleep, for
         whoever has just sent a message as well as for whoever would have to wake it."""
-        self.asks = False
-        if self._in_vain:
-            self._in_vain -= 1
-            return False
-        look, until = self._guest_seat.look, time.monotonic() + MOMENT
+        look, until = self._guest_seat.look, self._awake_until
         while time.monotonic() < until:
             if look():
                 return True
-        self._in_vain = SKIPPED
+        self._in_vain, self._awake_until = SKIPPED, 0.0
         return False
 
     def _the_sitter(self) -> Waiter:
@@ -239,7 +262,7 @@ class Driver:
         self._attended_until = FOREVER
         try:
             while not waiter.told and (left := until - time.monotonic()) > 0:
-                if seat.wait(left):
+                if (self._looks() and self._is_answered()) or seat.wait(left):
                     self.step()
         except OSError as error:
             self._on_seat_error(error)
@@ -282,6 +305,21 @@ class Driver:
             self._loop = None
             self._attended_until = -FOREVER
 
+    def stay_awake(self) -> None:
+        """If a message was just sent, have the running loop turn for a moment and not fall asleep:
+        the same as `_is_answered`, and others of the loop have their turns meanwhile."""
+        if self._loop is not None and self._looks() and not self._stays:
+            self._stays = True
+            self._loop.call_soon(self._stay)
+
+    def _stay(self) -> None:
+        if self._loop is not None and time.monotonic() < self._awake_until:
+            self._loop.call_soon(self._stay)
+            return
+        self._stays = False
+        if self._awake_until:
+            self._in_vain, self._awake_until = SKIPPED, 0.0
+
     def _on_readable(self) -> None:
         if readers := self.member.readers():  # They take what came by themselves.
             self._attended_until = time.monotonic() + GRACE
@@ -310,6 +348,13 @@ class Driver:
 
 def _count(event: Event) -> int:
     return len(event) if isinstance(event, Batch) else 0
+
+
+def _cores() -> int:
+    """How many this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _left(until: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections import deque
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import count, repeat
+from operator import length_hint
 from typing import TypeGuard, cast
 
 from ringcast.core.address import Address
@@ -59,6 +61,10 @@ class Face:
         self._open: Batch | None = None
         self._messages: Iterator[Message] = iter(())
         """What is left of the batch that is read message by message; all such loops share it."""
+        self._unread: Iterator[Payload] = iter(())
+        """The payloads of that, to see how many they are."""
+        self._opening = threading.RLock()
+        """Held by whoever changes these three, or a thread would forget what another has begun."""
 
     # What a user looks at -------------------------------------------------------------------------
 
@@ -124,8 +130,17 @@ class Face:
         events = self._driver.take(TAKE_MAX, who)
         if self._service.states.guarded:
             events = self._service.states.admit(events)
+        if not events:
+            return False
         self._events.extend(events)
-        return bool(events)
+        if self._member.incoming.readers:  # Other threads or tasks, that share what has come.
+            for reader in self._member.readers():
+                reader.tell()
+        return True
+
+    def _has_more(self) -> bool:
+        """Whether there is something here, which another thread or task has taken, perhaps."""
+        return bool(self._events or length_hint(self._unread))
 
     def _over(self) -> bool:
         """Whether nothing will come any more. Raises Closed if the application did not want it."""
@@ -185,20 +200,23 @@ class Face:
 
     def _open_batch(self) -> bool:
         """Begin to read the next batch message by message; False when there is none here."""
-        batch = self._next_batch()
-        if batch is None:
-            return False
-        fields = zip(repeat(batch.sender), count(batch.first), batch.payloads, strict=False)
-        self._open, self._messages = batch, map(_new_message, fields)
-        return True
+        with self._opening:
+            batch = self._next_batch()
+            if batch is None:
+                return False
+            self._unread = unread = iter(batch.payloads)
+            fields = zip(repeat(batch.sender), count(batch.first), unread, strict=False)
+            self._open, self._messages = batch, map(_new_message, fields)
+            return True
 
     def _rest(self) -> Batch | None:
         """What a loop over messages has left of its batch."""
         if self._open is None:
             return None
-        batch, self._open = self._open, None
-        left = len(list(self._messages))
-        return batch.part(batch.last - left + 1, batch.last) if left else None
+        with self._opening:
+            batch, self._open = self._open, None
+            left = len(list(self._messages))
+        return batch.part(batch.last - left + 1, batch.last) if batch and left else None
 
     # Waiting, as far as it is the same ------------------------------------------------------------
 

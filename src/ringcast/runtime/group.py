@@ -135,6 +135,7 @@ class Group(Answering):
         if type(payload) is not bytes:
             payload = checked_payload(payload)
         if to is None and self._note(payload):
+            self._driver.asks = True
             return
         await self._send([payload], to, timeout)
         if self._member.outgoing.hot:
@@ -242,6 +243,7 @@ class Group(Answering):
             to = checked_target(to)
         run = self._member.send(payloads, to, TaskWaiter)
         if run is None:
+            self._driver.asks = len(payloads) == 1
             return
         try:
             assert run.waiter is not None
@@ -275,7 +277,7 @@ class Group(Answering):
     async def _wait_for_events(self, who: object) -> bool:
         while not self._over():
             await self._watch()
-            if self._refill(who):
+            if self._refill(who) or self._has_more():
                 return True
         return self._refill(who)
 
@@ -284,7 +286,9 @@ class Group(Answering):
         waiter = self._member.watch(TaskWaiter)
         if waiter is None:
             return
+        self._driver.stay_awake()
         try:
-            await told(waiter, None)
+            if not self._has_more():
+                await told(waiter, None)
         finally:
             self._member.unwatch(waiter)

@@ -28,7 +28,7 @@ from ringcast.runtime.heap import Heap
 from ringcast.runtime.incoming import RELIEF_AFTER, Incoming
 from ringcast.runtime.mutex import owned_lock
 from ringcast.runtime.observer import Observer
-from ringcast.runtime.outgoing import Outgoing, Run
+from ringcast.runtime.outgoing import NEVER, Outgoing, Run
 from ringcast.runtime.service import Service, Services
 from ringcast.runtime.transport import make_transport
 from ringcast.runtime.udp import UdpTransport
@@ -298,16 +298,15 @@ class Member:
 
     def take(self, limit: int, who: object, pull: bool = False) -> list[Event]:
         """The next events; what was taken before counts as delivered now. Raises Closed.
-
-        pull: if there are none, whoever asks takes what has come from the network itself.
-        """
+        pull: if there are none, whoever asks takes what has come from the network itself."""
         with self._lock:
             now = time.monotonic()
             try:
                 changed = self.incoming.release(now)
                 if pull and not self.incoming.ready:
                     changed = self._pull(now) or changed
-                events = self.incoming.take(limit, now, who)
+                if events := self.incoming.take(limit, now, who):
+                    self.outgoing.last_single = NEVER
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
                     changed = True

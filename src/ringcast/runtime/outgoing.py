@@ -35,6 +35,7 @@ TALK_MAX = 8_192
 SINGLES_BYTES = 1_000_000
 SINGLES_MAX = 1_024
 """How much is noted down, about, before the caller sends it."""
+NEVER = float("-inf")
 
 
 class Run:
@@ -83,7 +84,9 @@ class Outgoing:
         """What waits for room, by destination; no queue is empty."""
         self._singles: list[Payload] = []
         self._single_max = min(SINGLE_MAX, stack.env.mtu // 2)
-        self._last_single = float("-inf")
+        self.last_single = NEVER
+        """When a single message was sent; `NEVER` if messages were taken since: then the next one
+        may be an answer, and those who talk to each other wait for none to gather."""
         self.hot = False
         """Whether single messages are noted down; then `flush` has to be called now and then."""
         self.cooled: Callable[[], None] = lambda: None
@@ -162,9 +165,9 @@ class Outgoing:
 
     def _feel(self, now: float) -> None:
         """Whether single messages come so close together that it is worth to gather them."""
-        if now - self._last_single < HOT_GAP and not self.queues:
+        if now - self.last_single < HOT_GAP and not self.queues:
             self.hot = True
-        self._last_single = now
+        self.last_single = now
 
     def _offer(
         self,

@@ -6,7 +6,7 @@ from ringcast.core.address import Address
 from ringcast.core.batch import Batch
 from ringcast.core.stack import Stack
 from ringcast.errors import Closed, NotMember, TooLarge
-from ringcast.runtime.outgoing import HOT_GAP, SINGLES_BYTES, Outgoing, Run
+from ringcast.runtime.outgoing import HOT_GAP, NEVER, SINGLES_BYTES, Outgoing, Run
 from tests.unit.runtime.lone import ME, Bell, lone_stack
 
 
@@ -51,6 +51,17 @@ def test_single_messages_close_together_are_gathered_in_order() -> None:
     out.send([b"5"], None, 1.0 + HOT_GAP)
     assert len(sent) == 3
     assert payloads(stack) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_what_may_be_answers_is_not_gathered() -> None:
+    """Whoever has taken messages since its last one is in a conversation."""
+    out, _, sent = outgoing()
+    for number in range(3):
+        assert not out.note(b"x")
+        out.send([b"x"], None, number * HOT_GAP / 2)
+        out.last_single = NEVER
+    assert len(sent) == 3
+    assert not out.hot
 
 
 def test_gathering_ends_when_nothing_more_comes() -> None:
