@@ -112,15 +112,34 @@ def skip_record(view: int, view_by: int, sender: int, first: int, last: int) -> 
 
 
 def read_log(file: BinaryIO, size: int) -> Log | None:
-    """What is whole in a log of `size` bytes; None when not even its header is.
+    """What is whole in a log of `size` bytes; None when its recorder did not even get to the end of
+    the header. Raises JournalError for one whose header is damaged, or of another version.
 
     After the records are taken, `file.tell()` is where the last whole one ends.
     """
     bodies = _bodies(file, size)
     header = next(bodies, None)
-    if header is None or header[0] != HEADER:
+    if header is None and _is_cut_off(file, size):
         return None
+    if header is None or header[0] != HEADER:
+        raise JournalError(
+            "its beginning is damaged, or it is no log of a recorder: nothing of it was removed; "
+            "move it to another directory to go on without it"
+        )
     return Log(_header(bytes(header[1:])), map(_record, bodies))
+
+
+def _is_cut_off(file: BinaryIO, size: int) -> bool:
+    """Whether a log ends within its header, which is written first and in one piece; or whether the
+    disk knew its size and none of its bytes when the power failed."""
+    file.seek(0)
+    start = file.read(FRAME.size + len(BEGINNING))
+    length = FRAME.unpack_from(start)[0] if size >= FRAME.size else size
+    if length and BEGINNING.startswith(start[FRAME.size :]):
+        return size < FRAME.size + length
+    while start and not any(start):
+        start = file.read(1 << 20)
+    return not start
 
 
 def _bodies(file: BinaryIO, size: int) -> Iterator[memoryview]:
@@ -152,8 +171,8 @@ def _header(content: bytes) -> Header:
     fields = json.loads(content)
     if fields.get("format") != FORMAT:
         raise JournalError(
-            f"a log of the journal has the format {fields.get('format')!r}, and this version reads "
-            f"{FORMAT}: let the version of Ringcast that wrote it recover it"
+            f"it has the format {fields.get('format')!r}, and this version reads {FORMAT}: let the "
+            "version of Ringcast that wrote it recover it"
         )
     view, view_by, senders = fields["reached"]
     reached = Reached(view, view_by, dict(starmap(_number_pair, senders.items())))
@@ -178,5 +197,7 @@ def _framed(body: bytes) -> bytes:
 FORMAT = 1
 FRAME = struct.Struct("<II")
 HEADER, RUN_KIND, SKIP_KIND = b"HRS"
+BEGINNING = b'H{"format": '
+"""What the header begins with, behind its frame."""
 RUN = struct.Struct("<B6qI")
 SKIP = struct.Struct("<B5q")

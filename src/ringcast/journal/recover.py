@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ringcast.journal.errors import JournalError
 from ringcast.journal.files import Files, is_at, sentences
 from ringcast.journal.layout import Layout, journal_at
 from ringcast.journal.manifest import RECOVERED, Segment
@@ -20,13 +21,21 @@ def recover(
     A recorder that lives holds the lock of its log and is left alone, so this may run at any time,
     and at several places at once. Call it before a recorder starts. Raises ConfigError when there
     is no journal, JournalFull or JournalError when the disk fails; it may then be called again.
+    JournalError also for a log that cannot be read, which stays as it is.
     """
     files = files or Files()
     layout = journal_at(directory)
     with sentences(layout.root):
         finish_removals(files, layout)
-        names = layout.log_names()
-        sealed = [_recover_log(files, layout, name, now or wall_us) for name in names]
+        sealed: list[Segment | None] = []
+        problems: list[JournalError] = []
+        for name in layout.log_names():
+            try:
+                sealed.append(_recover_log(files, layout, name, now or wall_us))
+            except JournalError as error:  # The others can be sealed all the same.
+                problems.append(JournalError(f"{layout.log(name)}: {error}"))
+    if problems:
+        raise problems[0]
     return [segment for segment in sealed if segment is not None]
 
 

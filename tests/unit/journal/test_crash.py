@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ringcast
-from ringcast.journal import Files, Journal, JournalWriter, recover
+from ringcast.journal import Files, Journal, JournalError, JournalWriter, recover
 from ringcast.journal.manifest import RECOVERED
 from tests.unit.journal.support import (
     FakeClock,
@@ -188,6 +188,24 @@ def test_a_dead_recorder_is_recovered_beside_a_living_one(tmp_path: Path) -> Non
         (segment,) = recover(tmp_path)
         assert (segment.recorder, segment.rows, segment.ended) == (1, 3, RECOVERED)
     assert all_rows(tmp_path) == expected(7, 1, 5)
+
+
+def test_a_log_that_cannot_be_read_stays_and_the_others_are_recovered(tmp_path: Path) -> None:
+    dead = FaultyFiles()
+    for recorder in (1, 2):
+        former = JournalWriter(tmp_path, "prices", recorder, files=dead)
+        append(former, 7, 1, 3, view=recorder)
+        former.sync()
+    dead.die()
+    damaged, _ = sorted((tmp_path / "_open").iterdir())
+    content = bytearray(damaged.read_bytes())
+    content[10] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(JournalError, match=rf"{damaged.name}: its beginning is damaged"):
+        recover(tmp_path)
+    assert damaged.read_bytes() == content
+    (segment,) = Journal(tmp_path).segments
+    assert (segment.recorder, segment.rows, segment.ended) == (2, 3, RECOVERED)
 
 
 def test_a_manifest_never_changes(tmp_path: Path) -> None:

@@ -100,9 +100,30 @@ def test_what_does_not_fit_is_refused() -> None:
         run_record(1, 1, 7, 1, [wide], sent_at=1, delivered_at=2)
 
 
-def test_a_log_that_begins_with_something_else_is_none() -> None:
-    assert opened(b"") is None
-    assert opened(skip_record(1, 2, 3, 4, 5)) is None
+def test_a_log_whose_recorder_did_not_get_to_the_end_of_its_header_is_none() -> None:
+    head = header_record(HEADER)
+    for cut in range(len(head)):
+        assert opened(head[:cut]) is None
+    for size in (1, 100, 3_000_000):
+        assert opened(bytes(size)) is None, "the disk forgot what was in it"
+
+
+@pytest.mark.parametrize(
+    "log", [skip_record(1, 2, 3, 4, 5), b"my own notes, all day", bytes(50) + b"x"]
+)
+def test_a_log_that_begins_with_something_else_is_named(log: bytes) -> None:
+    with pytest.raises(JournalError, match="no log of a recorder"):
+        opened(log)
+
+
+def test_a_header_with_a_flipped_bit_is_no_header_that_was_never_written() -> None:
+    head = header_record(HEADER)
+    run = run_record(1, 1, 7, 1, [b"abc"], sent_at=1, delivered_at=2)
+    for bit in range(8 * 4, 8 * len(head)):  # In its length it may look like one cut off.
+        spoilt = bytearray(head)
+        spoilt[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(JournalError, match="damaged"):
+            opened(bytes(spoilt) + run)
 
 
 def test_a_log_of_another_version_is_left_to_that_version() -> None:
