@@ -1,6 +1,7 @@
 """The page of an audit: whole, self-contained, safe, and with what one wants to see on it."""
 
 import random
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -108,6 +109,12 @@ def test_an_empty_run_still_has_a_page() -> None:
     page = Page(audit_page(Findings({}, [], Measures(Clock(0, 1, 1), []), [])))
     assert "every guarantee was kept" in page.text
     assert "No sender had to wait" in page.text
+
+
+def test_who_cannot_be_judged_is_named() -> None:
+    page = Page(audit_page(replace(findings(), doubts=[("no trace", [1, 2], "who knows")])))
+    assert "no trace : anna, <b>&bert (who knows)" in page.text
+    assert "Who cannot be judged" not in audit_page(findings())
 
 
 def test_the_harmed_member_of_a_purge_is_called_by_its_name() -> None:

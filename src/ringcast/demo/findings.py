@@ -79,15 +79,10 @@ def table(report: Report) -> dict[str, str]:
 
 def _doubts(report: Report) -> dict[str, str]:
     """Of whom a verdict says less than of the others."""
-    untraced, unfinished = (
-        ", ".join(_name(report, member) for member in members)
-        for members in (report.untraced, report.unfinished)
-    )
-    doubts = {
-        "no trace": (untraced, "what they delivered is not known"),
-        "trace ends": (unfinished, "taken to have crashed, or to have left early"),
+    return {
+        why: f"{', '.join(_name(report, member) for member in members)}: {meaning}"
+        for why, members, meaning in report.doubts
     }
-    return {name: f"{members}: {what}" for name, (members, what) in doubts.items() if members}
 
 
 def verdict(report: Report) -> str:

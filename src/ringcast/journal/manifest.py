@@ -172,7 +172,7 @@ def _dump(content: Mapping[str, object]) -> bytes:
 def _load(path: Path) -> dict[str, object]:
     try:
         content = _table(json.loads(path.read_bytes()))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, IsADirectoryError) as error:
         raise _no_manifest(path) from error
     if content.get("format") != FORMAT:
         raise JournalError(

@@ -115,6 +115,13 @@ def test_a_damaged_manifest_is_told(tmp_path: Path, content: str) -> None:
         Journal(tmp_path)
 
 
+def test_a_directory_in_a_manifests_place_is_told(tmp_path: Path) -> None:
+    JournalWriter(tmp_path, "prices", 1).close()
+    (tmp_path / "_manifest" / "x.json").mkdir()
+    with pytest.raises(JournalError, match=r"x\.json is damaged or no manifest"):
+        Journal(tmp_path)
+
+
 def test_a_damaged_note_of_removals_is_told(tmp_path: Path) -> None:
     JournalWriter(tmp_path, "prices", 1).close()
     (tmp_path / "_manifest" / "removed-x.json").write_text('{"format": 1, "group": 5}')

@@ -88,6 +88,15 @@ class Report:
         closed = {row.member for row in self.closings}
         return sorted({row.member for row in self.installs} - closed)
 
+    @property
+    def doubts(self) -> list[tuple[str, list[int], str]]:
+        """Of whom the verdict says less than of the others: why, who, and what that means."""
+        doubts = [
+            ("no trace", self.untraced, "what they delivered is not known"),
+            ("trace ends", self.unfinished, "taken to have crashed, or to have left early"),
+        ]
+        return [doubt for doubt in doubts if doubt[1]]
+
     @cached_property
     def shown(self) -> list[tuple[Violation, list[dict[str, Any]]]]:
         """The violations, at most `limit`, each with the rows that show it."""
@@ -124,7 +133,8 @@ class Report:
 
         capacity = self._rules.capacity
         findings = Findings(
-            self.counts, self.shown, self.measures, self.installs, self.closings, capacity
+            *(self.counts, self.shown, self.measures, self.installs, self.closings, capacity),
+            self.doubts,
         )
         return audit_page(findings)
 

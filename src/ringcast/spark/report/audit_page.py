@@ -36,7 +36,7 @@ def audit_page(findings: Findings) -> str:
     verdict = ("broken", broken) if counts else ("clean", "every guarantee was kept")
     start = datetime.fromtimestamp(look.clock.start / 1e6, UTC)
     below = f"{start:%Y-%m-%d %H:%M:%S} UTC, {seconds(look.end)} long"
-    sections = [*_violations(findings, look), *_plots(findings, look)]
+    sections = [*_violations(findings, look), *_doubts(findings, look), *_plots(findings, look)]
     return page("Audit of a group", verdict, list(_facts(look)), sections, below)
 
 
@@ -80,6 +80,16 @@ def _violations(findings: Findings, look: Lookup) -> Iterator[Section]:
     body = table(["guarantee", "member", "view", "sender", "what"], rows)
     body += listed([(name, GUARANTEES[name]) for name in findings.counts])
     yield Section("What was broken", reading, body)
+
+
+def _doubts(findings: Findings, look: Lookup) -> Iterator[Section]:
+    told = [
+        (why, f"{', '.join(map(look.name, members))} ({meaning})")
+        for why, members, meaning in findings.doubts
+    ]
+    if told:
+        reading = "Of these members the verdict says less than of the others."
+        yield Section("Who cannot be judged", reading, listed(told))
 
 
 def _what(violation: Violation, look: Lookup) -> str:

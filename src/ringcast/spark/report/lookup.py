@@ -28,6 +28,8 @@ class Findings:
     closings: Sequence[Row] = ()
     """Where members closed."""
     capacity: int | None = None
+    doubts: Sequence[tuple[str, Sequence[int], str]] = ()
+    """What is the matter with whose traces, and what that means for the verdict."""
 
 
 class Lookup:
