@@ -308,9 +308,10 @@ class Driver:
     def stay_awake(self) -> None:
         """If a message was just sent, have the running loop turn for a moment and not fall asleep:
         the same as `_is_answered`, and others of the loop have their turns meanwhile."""
-        if self._loop is not None and self._looks() and not self._stays:
+        loop = asyncio._get_running_loop()
+        if loop is not None and loop is self._loop and self._looks() and not self._stays:
             self._stays = True
-            self._loop.call_soon(self._stay)
+            loop.call_soon(self._stay)
 
     def _stay(self) -> None:
         if self._loop is not None and time.monotonic() < self._awake_until:

@@ -108,3 +108,21 @@ def test_an_event_loop_turns_while_an_answer_is_looked_for(driver: Driver) -> No
         driver.detach()
 
     asyncio.run(run())
+
+
+def test_only_the_loop_that_attends_stays_awake(driver: Driver) -> None:
+    """Another may be closed, or run in another thread."""
+
+    async def attach() -> None:
+        driver.attach()
+
+    async def ask() -> None:
+        driver.asks = True
+        driver.stay_awake()
+        assert not stays(driver)
+
+    first = asyncio.new_event_loop()
+    first.run_until_complete(attach())
+    asyncio.run(ask())
+    first.close()
+    asyncio.run(ask())
