@@ -31,8 +31,9 @@ GRACE = 0.005
 """Seconds that somebody who attends may take before the driver's thread steps in."""
 MOMENT = 0.000_3
 """Seconds for which whoever has sent a single message looks for an answer before it sleeps."""
-SKIPPED = 16
-"""When no answer has come within a moment, so many others are not looked for."""
+SKIPPED_MAX = 16
+"""When no answer has come within a moment, the next one is not looked for; the second time in a row
+the next two, then four, and at most so many."""
 MUCH = 32
 """Messages at once after which it is likely that more have come already."""
 DETACH_WAIT = 60.0
@@ -60,8 +61,9 @@ class Driver:
         """Whether a single message, a call or a reply was just sent, after which more may come."""
         self._moment = MOMENT if _cores() > 1 else 0.0
         """On a single core, whoever would answer has to wait until this one sleeps."""
-        self._in_vain = 0
-        """How many answers are still not looked for, since one has not come at once."""
+        self._skips = self._skipped = 0
+        """How many answers are still not looked for, since one has not come at once, and how many
+        that were in all."""
         self._awake_until = 0.0
         """Until when an answer is looked for; 0 when none is."""
         self._stays = False
@@ -207,14 +209,20 @@ class Driver:
         """Whether an answer is looked for, since a message was just sent."""
         if self.asks:
             self.asks = False
-            if self._in_vain:
-                self._in_vain -= 1
+            if self._skips:
+                self._skips -= 1
             else:
                 self._awake_until = time.monotonic() + self._moment
         return self._awake_until > 0.0
 
     def answered(self) -> None:
         """Something has come that may be the answer: no other is looked for."""
+        if self._awake_until:
+            self._awake_until, self._skipped = 0.0, 0
+
+    def _give_up(self) -> None:
+        """No answer has come."""
+        self._skips = self._skipped = min(2 * self._skipped or 1, SKIPPED_MAX)
         self._awake_until = 0.0
 
     def _is_answered(self) -> bool:
@@ -224,7 +232,7 @@ class Driver:
         while time.monotonic() < until:
             if look():
                 return True
-        self._in_vain, self._awake_until = SKIPPED, 0.0
+        self._give_up()
         return False
 
     def _the_sitter(self) -> Waiter:
@@ -319,7 +327,7 @@ class Driver:
             return
         self._stays = False
         if self._awake_until:
-            self._in_vain, self._awake_until = SKIPPED, 0.0
+            self._give_up()
 
     def _on_readable(self) -> None:
         if readers := self.member.readers():  # They take what came by themselves.
