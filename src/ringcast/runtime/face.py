@@ -23,6 +23,7 @@ from ringcast.parts.membership.joiner import NOBODY
 from ringcast.runtime.advice import tried_in_vain
 from ringcast.runtime.arguments import cannot_start
 from ringcast.runtime.driver import Driver
+from ringcast.runtime.forks import tell_forks
 from ringcast.runtime.member import Member
 from ringcast.runtime.mutex import INSIDE
 from ringcast.runtime.outgoing import Run
@@ -65,6 +66,7 @@ class Face:
         """The payloads of that, to see how many they are."""
         self._opening = threading.RLock()
         """Held by whoever changes these three, or a thread would forget what another has begun."""
+        tell_forks(self)
 
     # What a user looks at -------------------------------------------------------------------------
 
@@ -118,6 +120,10 @@ class Face:
         if driver is not None and not sys.is_finalizing() and driver.abandon():
             text = f"{self!r} was neither left nor closed before it was forgotten: it leaves now"
             warnings.warn(text, ResourceWarning, stacklevel=1, source=self)
+
+    def on_fork(self, reason: str) -> None:
+        """This is a copy of the process, without the threads that may have been reading."""
+        self._opening = threading.RLock()
 
     # Taking, without waiting ----------------------------------------------------------------------
 
