@@ -191,3 +191,46 @@ def test_the_first_fragment_of_many_is_known(
     assert not reader.begins_message
     assert reader.begin(datagrams(run, 1)[0], VIEW)
     assert reader.begins_message == begins
+
+
+@given(st.integers(2, 30), sizes, st.integers(1, 12), st.integers(1, 5))
+def test_a_batch_goes_on_after_its_run_was_taken(
+    count: int, size: int, step: int, every: int
+) -> None:
+    """Another turn begins another run, whatever was kept of the batch."""
+    run, reader = a_run(count, size), RunReader(GROUP)
+    taken: list[Data] = []
+    for number, datagram in enumerate(datagrams(run, step), 1):
+        assert reader.goes_on(datagram) or reader.begin(datagram, VIEW)
+        if number % every == 0:
+            taken += [part for part in (reader.take(),) if part is not None]
+            assert reader.run is None
+    taken += [part for part in (reader.take(),) if part is not None]
+    assert [payload for part in taken for payload in part.payloads] == run.payloads
+    after = 1
+    for part in taken:
+        whole = replace(part, first=1, payloads=run.payloads, nbytes=run.nbytes)
+        assert (part.first, part.nbytes, whole) == (after, size * len(part.payloads), run)
+        after += len(part.payloads)
+
+
+def test_no_datagram_goes_on_with_a_run_that_was_read_elsewhere() -> None:
+    one, two = datagrams(a_run(6, 8), 3)
+    reader = RunReader(GROUP)
+    assert reader.begin(one, VIEW)
+    assert reader.take() == a_run(3, 8)
+    elsewhere = a_run(2, 8, first=90)
+    reader.hold(elsewhere)
+    assert not reader.goes_on(two)
+    assert reader.take() is elsewhere
+    assert reader.take() is None
+    assert not reader.goes_on(two)
+
+
+def test_the_last_seqno_is_followed_by_none() -> None:
+    """A batch that ends at the last number that there is: nothing is expected behind it."""
+    run = a_run(6, 8, first=2**64 - 1 - 6)
+    reader = RunReader(GROUP)
+    assert read(datagrams(run, 3), reader) == [run]
+    assert not reader.goes_on(b"")
+    assert not reader.begin(b"", VIEW)

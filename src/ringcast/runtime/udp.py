@@ -15,6 +15,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import source_of
@@ -183,24 +184,26 @@ class UdpTransport:
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         """Send; what the kernel does not take is dropped and counted."""
-        nbytes = copies = 0
-        for datagram in datagrams:
-            addresses = self._addresses(datagram.target, members)
-            buffers = datagram.buffers
+        nbytes = copies = multicasts = 0
+        sendto, sendmsg = self._unicast.sendto, self._unicast.sendmsg
+        for target, buffers, size in datagrams:
+            addresses = self._addresses(target, members)
             count = len(buffers)
-            gather = count > 1 and datagram.nbytes >= GATHER_SIZE * count and count <= GATHER_MAX
-            data = b"" if gather else buffers[0] if count == 1 else b"".join(buffers)
+            is_gathered = GATHER_SIZE * count <= size and 1 < count <= GATHER_MAX
+            data = b"" if is_gathered else b"".join(buffers)
             for address in addresses:
                 try:
-                    if gather:
-                        self._unicast.sendmsg(buffers, (), 0, address)
+                    if is_gathered:
+                        sendmsg(buffers, (), 0, address)
                     else:
-                        self._unicast.sendto(data, address)
+                        sendto(data, address)
                 except OSError as error:
                     self._on_send_error(error, address)
-            self._multicasts += addresses is self._everybody
-            nbytes += datagram.nbytes * len(addresses)
-            copies += len(addresses)
+                nbytes += size
+                copies += 1
+            if addresses is self._everybody:
+                multicasts += 1
+        self._multicasts += multicasts
         self.counters["sent_datagrams"] += copies
         self.counters["sent_bytes"] += nbytes
 
@@ -247,21 +250,21 @@ class UdpTransport:
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
-        for fd, _ in self._ready.poll(0):
-            yield from self._read(self._by_fd[fd], limit)
+        ready = [self._read(self._by_fd[fd], limit) for fd, _ in self._ready.poll(0)]
+        return chain.from_iterable(ready)
 
     def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes | memoryview]:
-        sources = self._sources
+        sources, receive, at_once = self._sources, sock.recvfrom, socket.MSG_DONTWAIT
         landing = self.landing if sock is not self._unicast else _NOWHERE
         count = nbytes = 0
         data: bytes | memoryview
         try:
-            while count < limit:
+            for _ in range(limit):
                 if landing.offer is None:
-                    data, source = sock.recvfrom(DATAGRAM_MAX, socket.MSG_DONTWAIT)
+                    data, source = receive(DATAGRAM_MAX, at_once)
                     size = len(data)
                 else:
-                    size, _, _, source = sock.recvmsg_into(landing.offer, 0, socket.MSG_DONTWAIT)
+                    size, _, _, source = sock.recvmsg_into(landing.offer, 0, at_once)
                     data = landing.landed(size)
                 if source not in sources:
                     self._on_source(landing.heads if data is LANDED else data, source)
