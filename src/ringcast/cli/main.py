@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn, Protocol, cast
 
 from ringcast.errors import ConfigError, RingcastError
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 on success only, 2 for wrong arguments."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _Parser(prog="ringcast", description="Reliable group messaging without a broker.")
-    parser.add_argument("--version", action="version", version=f"ringcast {version('ringcast')}")
+    parser.add_argument("--version", action="version", version=f"ringcast {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     chosen = next((word for word in words if not word.startswith("-")), None)
     for name, (module, summary) in COMMANDS.items():
@@ -72,6 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _load(module: str) -> Command:
     return cast(Command, import_module(module))
+
+
+def _version() -> str:
+    try:
+        return version("ringcast")
+    except PackageNotFoundError:
+        return "(run from its source, not installed)"
 
 
 def _fail(command: str, error: Exception, status: int) -> int:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -207,3 +207,17 @@ def test_where_nothing_can_be_written_nothing_is_begun(
 def test_the_command_is_a_module_as_well() -> None:
     said = subprocess.check_output([sys.executable, "-m", "ringcast", "--version"], text=True)
     assert said == f"ringcast {version('ringcast')}\n"
+
+
+def test_it_runs_from_its_source_where_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("ringcast.cli.main.version", missing)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == "ringcast (run from its source, not installed)\n"
+    assert main(["sim", "--members", "2", "--messages", "1"]) == 0
