@@ -11,7 +11,7 @@ what is wrong with it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from ringcast.core.address import Address
@@ -33,7 +33,7 @@ from ringcast.core.fragments import Fragments, read_header
 from ringcast.core.frames import Data, UnicastData
 from ringcast.core.outbox import Datagram
 from ringcast.core.slices import CUT_MAX, VIEW_PAYLOAD_SIZE, cut_uniform, cutter
-from ringcast.core.view import NO_VIEW, ViewId
+from ringcast.core.view import ViewId
 
 EXPRESS_SIZE = HEADER_SIZE + DATA_SIZE
 """What such a datagram has besides its payloads."""
@@ -133,55 +133,20 @@ def read_pair(
 
 
 class RunReader:
-    """Reads such datagrams one after the other, and joins those that continue each other.
+    """Reads such datagrams one after the other, and joins those that continue each other."""
 
-    How the next datagram of a batch begins is known before it comes, so it is only compared.
-    """
-
-    __slots__ = (
-        "_add",
-        "_common",
-        "_common_checksum",
-        "_count",
-        "_cut",
-        "_fields",
-        "_first",
-        "_group",
-        "_head",
-        "_nbytes",
-        "_next",
-        "_size",
-        "run",
-    )
+    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "run")
 
     def __init__(self, group: int) -> None:
         self.run: Data | None = None
-        """The open run; to be taken by `take`."""
+        """The run that was begun last; whoever takes it sets this to None."""
         self._group = group
-        self._add: Callable[[Iterable[Payload]], None] | None = None
-        """Adds messages to the open run; None when there is none, or its fragments have landed."""
-        self._fields: _Fields = (NO_VIEW, 0, EVERYBODY, 0, 0, 0)
-        """What the runs of a batch have in common, besides the size: view, start, origin, low,
-        sent_at and flags."""
         self._head = self._common = b""
         self._common_checksum = 0
-        self._count = self._size = 0
-        """How many messages the datagrams of the batch have, but for the last; and their size."""
-        self._cut: Callable[[bytes | memoryview, int], Iterable[Payload]] = _cut_nothing
-        """Cuts so many messages out of a datagram."""
-        self._first, self._nbytes = 0, -1
-        """Of the datagram that is expected: its first message, and its size."""
-        self._next = b""
-        """How it begins."""
-
-    def hold(self, run: Data) -> None:
-        """Keep a run that was read elsewhere, and that no datagram goes on with."""
-        self.run, self._add = run, None
-
-    def take(self) -> Data | None:
-        """The open run, if there is one; what goes on with its batch begins another."""
-        run, self.run, self._add = self.run, None, None
-        return run
+        self._count = 0
+        """How many messages the datagrams of the batch have, but for the last."""
+        self._cut: Callable[[bytes | memoryview, int], tuple[Payload, ...]] | None = None
+        """Cuts so many messages out of a datagram, where a struct can do that."""
 
     @property
     def begins_message(self) -> bool:
@@ -194,34 +159,33 @@ class RunReader:
 
     def goes_on(self, datagram: bytes | memoryview) -> bool:
         """Whether a datagram goes on where the open run ends, in its batch: then it is joined."""
-        run, add = self.run, self._add
-        if run is None or add is None:
+        run = self.run
+        if run is None or not isinstance(run.payloads, list):
+            return False  # There is none, or its fragments have landed.
+        count, size, payloads = self._count, run.size, run.payloads
+        if datagram[:EXPRESS_SIZE] != self._expected(run, count):
+            if len(datagram) <= EXPRESS_SIZE:
+                return False
+            # The last one of a batch has fewer messages.
+            count = _PLACE.unpack_from(datagram, _PLACE_AT)[2]
+            if datagram[:EXPRESS_SIZE] != self._expected(run, count):
+                return False
+        nbytes = count * size
+        if len(datagram) != EXPRESS_SIZE + nbytes or not count:
             return False
-        if datagram[:EXPRESS_SIZE] == self._next and len(datagram) == self._nbytes:
-            add(self._cut(datagram, EXPRESS_SIZE))
-            run.nbytes += self._nbytes - EXPRESS_SIZE
-            self._expect(self._first + self._count)
-            return True
-        # The last one of a batch has fewer messages.
-        nbytes = len(datagram) - EXPRESS_SIZE
-        count = nbytes // self._size
-        if not 0 < nbytes == count * self._size or self._first > SEQNO_MAX - count:
-            return False
-        if datagram[:EXPRESS_SIZE] != self._heads(count):
-            return False
-        add(cut_uniform(datagram, count, self._size, EXPRESS_SIZE))
+        if count == self._count and self._cut is not None:
+            payloads += self._cut(datagram, EXPRESS_SIZE)
+        else:
+            payloads += cut_uniform(datagram, count, size, EXPRESS_SIZE)
         run.nbytes += nbytes
-        self._expect(self._first + count)
         return True
 
-    def _expect(self, first: int) -> None:
-        """The next datagram of the batch begins with this message, if all goes well."""
-        self._first = first
-        self._next = self._heads(self._count) if first <= SEQNO_MAX - self._count else b""
-
-    def _heads(self, count: int) -> bytes:
-        """How the datagram begins that is expected, if it has so many messages."""
-        place = _PLACE.pack(self._first, self._fields[3], count)
+    def _expected(self, run: Data, count: int) -> bytes:
+        """How a datagram begins that goes on with a run; with nothing, when no seqno is left."""
+        first = run.first + len(run.payloads)
+        if first > SEQNO_MAX - count:
+            return b""
+        place = _PLACE.pack(first, run.low, count)
         checksum = CHECKSUM.pack(crc32(place, self._common_checksum))
         return b"".join((self._head, checksum, self._common, place))
 
@@ -230,21 +194,6 @@ class RunReader:
 
         `at` is the view that is expected, for which no new id is made.
         """
-        is_next = datagram[:EXPRESS_SIZE] == self._next and len(datagram) == self._nbytes
-        if not is_next and not self._begin_batch(datagram, at):
-            return False
-        payloads = list(self._cut(datagram, EXPRESS_SIZE))
-        view, start, origin, low, sent_at, flags = self._fields
-        nbytes, size = self._nbytes - EXPRESS_SIZE, self._size
-        self.run = Data(
-            view, start, origin, self._first, low, sent_at, flags, payloads, nbytes, size
-        )
-        self._add = payloads.extend
-        self._expect(self._first + self._count)
-        return True
-
-    def _begin_batch(self, datagram: bytes | memoryview, at: ViewId) -> bool:
-        """Whether a datagram is of this kind: then it is the one that is expected."""
         if len(datagram) < EXPRESS_SIZE:
             return False
         (
@@ -272,20 +221,13 @@ class RunReader:
             return False
         if number != at.number or coordinator != at.coordinator:
             at = ViewId(number, Address(coordinator))
-        self._fields = (at, start, Address(origin), low, sent_at, run_flags)
+        payloads = cut_uniform(datagram, count, size, EXPRESS_SIZE)
+        origin = Address(origin)
+        nbytes = count * size
+        run = Data(at, start, origin, first, low, sent_at, run_flags, payloads, nbytes, size)
         self._head, self._common, self._common_checksum = head, common, common_checksum
-        self._count, self._size = count, size
-        self._first, self._nbytes = first, len(datagram)
         is_simple = size < VIEW_PAYLOAD_SIZE and count <= CUT_MAX
-        self._cut = cutter(count, size).unpack_from if is_simple else self._cut_uniform
+        self._cut = cutter(count, size).unpack_from if is_simple else None
+        self._count = count
+        self.run = run
         return True
-
-    def _cut_uniform(self, datagram: bytes | memoryview, at: int) -> list[Payload]:
-        return cut_uniform(datagram, self._count, self._size, at)
-
-
-_Fields = tuple[ViewId, int, Address, int, int, int]
-
-
-def _cut_nothing(datagram: bytes | memoryview, at: int) -> list[Payload]:
-    return []

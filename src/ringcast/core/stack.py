@@ -103,7 +103,7 @@ class Stack:
                 if not landing.goes_on(reader.run):
                     run = landing.begin(view)
                     self._take_run()
-                    reader.hold(run)
+                    reader.run = run
                 if landing.offer is None:
                     self._take_run()  # It was the last fragment of its message.
             elif not reader.goes_on(datagram):
@@ -116,7 +116,7 @@ class Stack:
         self._take_run()
 
     def _take_run(self) -> None:
-        run = self._reader.take()
+        run, self._reader.run = self._reader.run, None
         if run is not None:
             self._take((run,), run.origin)
 

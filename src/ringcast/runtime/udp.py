@@ -15,7 +15,6 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from ringcast.core.address import Address, Peer
 from ringcast.core.codec import source_of
@@ -184,7 +183,7 @@ class UdpTransport:
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         """Send; what the kernel does not take is dropped and counted."""
-        nbytes = copies = multicasts = 0
+        nbytes = copies = 0
         sendto, sendmsg = self._unicast.sendto, self._unicast.sendmsg
         for target, buffers, size in datagrams:
             addresses = self._addresses(target, members)
@@ -201,9 +200,7 @@ class UdpTransport:
                     self._on_send_error(error, address)
                 nbytes += size
                 copies += 1
-            if addresses is self._everybody:
-                multicasts += 1
-        self._multicasts += multicasts
+            self._multicasts += addresses is self._everybody
         self.counters["sent_datagrams"] += copies
         self.counters["sent_bytes"] += nbytes
 
@@ -250,21 +247,21 @@ class UdpTransport:
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
-        ready = [self._read(self._by_fd[fd], limit) for fd, _ in self._ready.poll(0)]
-        return chain.from_iterable(ready)
+        for fd, _ in self._ready.poll(0):
+            yield from self._read(self._by_fd[fd], limit)
 
     def _read(self, sock: socket.socket, limit: int) -> Iterator[bytes | memoryview]:
-        sources, receive, at_once = self._sources, sock.recvfrom, socket.MSG_DONTWAIT
+        sources = self._sources
         landing = self.landing if sock is not self._unicast else _NOWHERE
         count = nbytes = 0
         data: bytes | memoryview
         try:
-            for _ in range(limit):
+            while count < limit:
                 if landing.offer is None:
-                    data, source = receive(DATAGRAM_MAX, at_once)
+                    data, source = sock.recvfrom(DATAGRAM_MAX, socket.MSG_DONTWAIT)
                     size = len(data)
                 else:
-                    size, _, _, source = sock.recvmsg_into(landing.offer, 0, at_once)
+                    size, _, _, source = sock.recvmsg_into(landing.offer, 0, socket.MSG_DONTWAIT)
                     data = landing.landed(size)
                 if source not in sources:
                     self._on_source(landing.heads if data is LANDED else data, source)
