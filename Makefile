@@ -3,6 +3,7 @@
 
 SEEDS ?= 1000
 MINUTES ?= 10
+JOBS ?= 2
 
 # The Python that .venv is made from: python3 when it is new enough, else a newer one by its full name.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -13,8 +14,11 @@ RUN := $(BIN)/python -m
 # Twice quiet: errors only. pip builds what has no wheel with the pinned backend, never with a fetched one.
 PIP_INSTALL := $(RUN) pip --disable-pip-version-check install -qq --no-build-isolation --use-pep517
 
+PURE := tests/unit tests/properties tests/sim
+PARALLEL := -q -n $(JOBS) --dist worksteal
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test style types check swarm bench soak protections
+.PHONY: help install demo quick test coverage style types check swarm bench soak protections
 .DELETE_ON_ERROR:
 unexport PYTHONPATH PYTHONHOME
 
@@ -27,15 +31,21 @@ install: .venv/ringcast.stamp ## Build .venv with the pinned packages and Ringca
 demo: install ## The main job, end to end: a real group under faults, recorded, audited by Spark
 	$(BIN)/ringcast demo
 
-test: install ## Run all tests
-	$(RUN) pytest tests
+quick: install ## Run the pure tests on JOBS processes (2): no sockets between processes, no Spark
+	$(RUN) pytest $(PARALLEL) -m "not slow" $(PURE) tests/test_*.py
+
+test: install ## Run all tests: the pure ones in parallel, then those with sockets or Spark
+	$(RUN) tools.run_tests
+
+coverage: install ## Print the branch coverage of core, layers and control; fails below 90 %
+	$(RUN) pytest $(PARALLEL) -m "not slow" --cov --cov-report=term $(PURE)
 
 style: install ## Lint, and check the format
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 
-types: install ## Check the types of src and tests, strictly
-	$(RUN) mypy --strict src tests
+types: install ## Check the types of src, bench and tests, strictly
+	$(RUN) mypy --strict src bench tests
 
 check: style types ## Style, types, and the tidiness of the tree
 	$(RUN) pytest tests/test_tidy.py
@@ -66,8 +76,8 @@ $(BIN)/pip:
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-.venv/ringcast.stamp: pyproject.toml .venv/packages.stamp
-	@$(PIP_INSTALL) --no-deps -e .
+.venv/ringcast.stamp: pyproject.toml bench/pyproject.toml .venv/packages.stamp
+	@$(PIP_INSTALL) --no-deps -e . -e bench
 	@touch $@
 
 .venv/bench.stamp: requirements/bench.txt .venv/packages.stamp

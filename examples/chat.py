@@ -1,7 +1,7 @@
-"""Chat without a server: everybody who runs this on one machine is in the room.
+"""Chat without a server: all processes that run this on one machine are in the room.
 
 python examples/chat.py ROOM NAME          in several terminals; an empty line leaves
-python examples/chat.py ROOM NAME --lan    with everybody on the network
+python examples/chat.py ROOM NAME --lan    with all members on the network
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from ringcast.transports import Udp
 
 
 async def listen(group: ringcast.Group) -> None:
-    """Print who comes and goes, and what they say."""
+    """Print joins, leaves and messages."""
     names: dict[ringcast.Address, str] = {}
     async for event in group.events():
         match event:
@@ -26,7 +26,7 @@ async def listen(group: ringcast.Group) -> None:
             case ringcast.Batch():
                 for message in event:
                     if message.sender != group.me:
-                        print(f"{names[message.sender]}: {bytes(message.payload).decode()}")
+                        print(f"{names[message.sender]}: {message.payload.decode()}")
             case _:
                 print(f"* {event}")
 

@@ -1,7 +1,7 @@
-"""A dictionary that everybody who runs this on one machine has; who comes later gets it as it is.
+"""A dictionary that all processes running this on one machine share; a joiner receives its state.
 
 python examples/replicated_dictionary.py DICTIONARY NAME      in several terminals, then
-    colour=blue      sets a key; everybody shows it
+    colour=blue      sets a key; all members show it
     colour           shows what is here; an empty line leaves
 
 One sender's messages come in the same order everywhere, those of two need not. So each entry has a
@@ -21,7 +21,7 @@ entries: dict[str, list[str | int]] = {}
 async def follow(group: ringcast.Group) -> None:
     """Put what others and this member have sent, unless there is something higher."""
     async for message in group:
-        key, entry = json.loads(bytes(message.payload))
+        key, entry = json.loads(message.payload)
         entries[key] = max(entry, entries.get(key, entry))
         print(f"{key} is {entries[key][2]}")
 
@@ -39,7 +39,7 @@ async def edit(group: ringcast.Group) -> None:
 
 
 async def main(dictionary: str, name: str) -> None:
-    """Join, get what is there, keep it up to date, and give it to those who come later."""
+    """Join, load the state, keep it up to date, and provide it to later joiners."""
     joining = ringcast.join(
         f"dictionary-{dictionary}",
         name=name,

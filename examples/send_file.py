@@ -1,4 +1,4 @@
-"""A file of up to 256 MB to everybody on this machine at once, however many they are.
+"""A file of up to 256 MB to all receivers on this machine at once, however many there are.
 
 python examples/send_file.py GROUP take DIRECTORY      takes a file
 python examples/send_file.py GROUP send FILE COUNT     sends one as soon as COUNT others are there
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import ringcast
 from ringcast import events, presets
-from ringcast.parts.discovery import Discovery
+from ringcast.control.discovery import Discovery
 from ringcast.transports import Udp
 
 SPEC = presets.bulk().replace(Udp(bind="127.0.0.1"), Discovery(timeout=0.1, interval=0.02))
@@ -34,11 +34,11 @@ async def take(group: ringcast.Group, directory: Path) -> None:
                     (directory / names[0]).write_bytes(message.payload)
                     print(f"* {names[0]} is here, {len(message.payload):,} bytes")
                     return
-                names.append(Path(bytes(message.payload).decode()).name)
+                names.append(Path(message.payload.decode()).name)
 
 
 async def send(group: ringcast.Group, path: Path, count: int) -> None:
-    """Send a file; it is on its way when it comes back to its sender like to everybody."""
+    """Send a file; it is sent when its own sender receives it, like every member."""
     with path.open("rb") as file:
         content = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
     async for event in group.events():

@@ -2,7 +2,7 @@
 
 python examples/work_distribution.py SHOP NAME      in several terminals; what is typed is a task
 
-A task comes in the same view to all, so all agree whose it is and nobody needs to ask. When members
+A task comes in the same view to all, so all members agree on its owner without asking. When members
 come or go, the tasks that are not done are shared anew: one that was under way may be done twice.
 """
 
@@ -25,7 +25,7 @@ async def work(group: ringcast.Group) -> None:
             view, mine = event.view, list(tasks)
         elif isinstance(event, ringcast.Batch):
             for message in event:
-                id, number, text, worker = json.loads(bytes(message.payload))
+                id, number, text, worker = json.loads(message.payload)
                 if worker:
                     tasks.pop(id, None)
                     print(f"{worker} has done {text}")

@@ -13,31 +13,41 @@ from typing import NamedTuple
 
 import pytest
 
-from ringcast.core import codec, lockfree
-from ringcast.core.address import Address
-from ringcast.core.frames import Ack, Data, Ending, Frame, Merge
-from ringcast.core.inbox import Inbox
-from ringcast.core.interleave import faulty
-from ringcast.core.part import Installation, Layer
-from ringcast.core.view import ViewId
-from ringcast.core.windows import ReceiveWindow
-from ringcast.layers.flow import FlowLayer
+from ringcast.control.failure_detector import FailureDetectorPart
+from ringcast.control.membership.admission import Admission
+from ringcast.control.membership.coordinator import Coordinator
+from ringcast.control.membership.participant import Participant
+from ringcast.core.model.address import Address
+from ringcast.core.model.view import ViewId
+from ringcast.core.reliable import windows
+from ringcast.core.reliable.windows import ReceiveWindow
+from ringcast.core.stack.inbox import Inbox
+from ringcast.core.stack.part import Installation, Layer
+from ringcast.core.wire import codec
+from ringcast.core.wire.frames import Ack, Data, Ending, Frame, Last, Merge, Nak
+from ringcast.core.wire.layout import VIEW_NUMBER_MAX
+from ringcast.layers.flow.layer import FlowLayer
+from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.base import ReliableMulticast
-from ringcast.layers.multicast.flushing import Flushing
+from ringcast.layers.multicast.early_data import EarlyData
+from ringcast.layers.multicast.last_seqno import LastSeqno
 from ringcast.layers.multicast.nakack4 import NakAck4Layer
-from ringcast.layers.pace import PaceLayer
-from ringcast.parts.failure import FailurePart
-from ringcast.parts.membership.coordinator import Coordinator
-from ringcast.parts.membership.participant import Participant
-from ringcast.services import seeker
-from ringcast.services.filter import Newcomer
-from ringcast.services.seeker import Seeker
+from ringcast.layers.multicast.view_flush import ViewFlush
+from ringcast.layers.pacing import PacingLayer
+from ringcast.layers.sequencer import SequencerLayer
+from ringcast.ringbuffer import faulty
+from ringcast.ringbuffer import ring as lockfree
+from ringcast.services import state_requester as seeker
+from ringcast.services.state_cutoff import StateCutoff
+from ringcast.services.state_requester import StateRequester
 
-CHECKER = "tests/unit/core/test_interleave.py::"
+CHECKER = "tests/unit/ringbuffer/test_checker.py::"
 MULTICAST = "tests/sim/test_multicast.py::"
 MEMBERSHIP = "tests/sim/test_membership.py::"
 STATE = "tests/sim/test_state.py::"
 LARGE = "tests/sim/test_large.py::"
+STRANGERS = "tests/sim/test_strangers.py::"
+SEQUENCER = "tests/unit/layers/test_sequencer.py::"
 
 
 def no_second_read() -> None:
@@ -53,42 +63,41 @@ def one_null_for_all_laps() -> None:
 def no_last_message_announcement() -> None:
     """Let an idle sender say nothing about its last message."""
 
-    def tick(self: NakAck4Layer) -> None:
-        self._tail.is_fresh = True
+    def tick(self: LastSeqno) -> None:
+        self.tail.is_fresh = True
         real(self)
 
-    real = NakAck4Layer._tick
-    NakAck4Layer._tick = tick  # type: ignore[method-assign]
+    real = LastSeqno.tick
+    LastSeqno.tick = tick  # type: ignore[method-assign]
     pauses_are_not_announced()
 
 
 def pauses_are_not_announced() -> None:
     """Let a sender wait for the tick before it says what it sent last."""
-    NakAck4Layer._announce_tail = lambda self, dest: None  # type: ignore[method-assign]
+    LastSeqno._announce_tail = lambda self, dest: None  # type: ignore[method-assign]
 
 
 def leaver_stays_in_the_ack_map() -> None:
-    """Let a sender wait for the acks of somebody who is gone."""
+    """Let a sender wait for the acks of a member that is gone."""
 
-    def on_members(self: NakAck4Layer, installation: Installation) -> None:
+    def install(self: AckMap, installation: Installation, start: int) -> None:
         kept = {member: self.acks[member] for member in installation.left if member in self.acks}
-        real(self, installation)
+        real(self, installation, start)
         self.acks.update(kept)
 
-    real = NakAck4Layer._on_members
-    NakAck4Layer._on_members = on_members  # type: ignore[method-assign]
+    real = AckMap.install
+    AckMap.install = install  # type: ignore[method-assign]
 
 
 def foreign_acks_count() -> None:
-    """Let an ack of somebody who is not in the view make an entry in the ack map."""
+    """Let an ack of a member that is not in the view make an entry in the ack map."""
 
-    def on_frame(self: NakAck4Layer, frame: Frame, source: Address) -> None:
-        if isinstance(frame, Ack):
-            self.acks.setdefault(source, 0)
+    def on_ack(self: NakAck4Layer, frame: Ack, source: Address) -> None:
+        self.acks.setdefault(source, 0)
         real(self, frame, source)
 
-    real = NakAck4Layer.on_frame
-    NakAck4Layer.on_frame = on_frame  # type: ignore[method-assign]
+    real = NakAck4Layer._on_ack
+    NakAck4Layer._on_ack = on_ack  # type: ignore[method-assign]
 
 
 def newcomer_starts_at_zero() -> None:
@@ -108,25 +117,25 @@ def survivors_do_not_share() -> None:
     """Let a view begin before its members have given each other what a crashed sender sent last."""
 
     def aim(
-        self: Flushing, view: ViewId, starts: dict[Address, int], endings: tuple[Ending, ...]
+        self: ViewFlush, view: ViewId, starts: dict[Address, int], endings: tuple[Ending, ...]
     ) -> None:
         real(self, view, starts, ())
 
-    real = Flushing.aim
-    Flushing.aim = aim  # type: ignore[method-assign]
+    real = ViewFlush.aim
+    ViewFlush.aim = aim  # type: ignore[method-assign]
 
 
 def who_is_ahead_says_where_a_view_ends() -> None:
     """Let messages of a later view bound what is handed up, though the view that waits says it."""
 
-    def admit(self: NakAck4Layer, sender: Address, window: ReceiveWindow, frame: Data) -> bool:
-        aims, self._aims = self._aims, {}
+    def admit(self: EarlyData, sender: Address, window: ReceiveWindow, frame: Data | Last) -> bool:
+        aims, self._flush.aims = self._flush.aims, {}
         admitted = real(self, sender, window, frame)
-        self._aims = aims
+        self._flush.aims = aims
         return admitted
 
-    real = NakAck4Layer._admit
-    NakAck4Layer._admit = admit  # type: ignore[method-assign, assignment]
+    real = EarlyData.admit
+    EarlyData.admit = admit  # type: ignore[method-assign]
 
 
 def duplicates_are_handed_up() -> None:
@@ -147,12 +156,12 @@ def no_checksum() -> None:
 
 def a_paused_member_accuses() -> None:
     """Let a member that was asleep blame the others for the silence."""
-    FailurePart._forgive = lambda self: None  # type: ignore[method-assign]
+    FailureDetectorPart._forgive = lambda self: None  # type: ignore[method-assign]
 
 
 def a_state_counts_before_what_is_in_it() -> None:
     """Let a newcomer take a state with messages that have not come to it."""
-    Seeker._has_come = lambda self: True  # type: ignore[method-assign]
+    StateRequester._has_come = lambda self: True  # type: ignore[method-assign]
 
 
 def half_a_state_is_kept() -> None:
@@ -162,7 +171,7 @@ def half_a_state_is_kept() -> None:
 
 def a_newcomer_gets_all_messages() -> None:
     """Let a newcomer's application be given what its state contains."""
-    Newcomer.filter = lambda self, events: list(events)  # type: ignore[method-assign]
+    StateCutoff.filter = lambda self, events: list(events)  # type: ignore[method-assign]
 
 
 def messages_stop_the_state() -> None:
@@ -182,35 +191,89 @@ def a_lost_credit_is_not_asked_for_again() -> None:
 
 def fragments_are_acked_one_by_one() -> None:
     """Let a receiver ack fragments, though the ack of the whole message speaks for them."""
-    NakAck4Layer.hush = lambda self, sender, up_to: None  # type: ignore[method-assign]
+    NakAck4Layer.suppress_acks_until = lambda self, sender, up_to: None  # type: ignore[method-assign]
 
 
 def a_burst_fills_the_sockets() -> None:
     """Let a sender put as much on its way as its window holds."""
-    PaceLayer.room = Layer.room  # type: ignore[method-assign]
+    PacingLayer.room = Layer.room  # type: ignore[method-assign]
 
 
 def an_earlier_attempt_stops_a_merge() -> None:
     """Let a group that has stopped for one attempt at a merge refuse the next."""
 
     def on_merge(self: Coordinator, frame: Merge, source: Address) -> None:
-        if self._change is not None and self._change.proposal != frame.proposal:
-            self._refuse(frame.proposal, source)
+        if self.change is not None and self.change.proposal != frame.proposal:
+            self.part.participant.refuse(frame.proposal, source)
         else:
             real(self, frame, source)
 
-    real = Coordinator._on_merge
-    Coordinator._on_merge = on_merge  # type: ignore[method-assign]
+    real = Coordinator.on_merge
+    Coordinator.on_merge = on_merge  # type: ignore[method-assign]
 
 
 def who_is_left_out_of_a_merge_waits() -> None:
     """Let nobody tell a group that the merge it has stopped for is not made."""
-    Participant._on_merge_ready = lambda self, frame, source: None  # type: ignore[method-assign]
+    Participant.on_merge_ready = lambda self, frame, source: None  # type: ignore[method-assign]
 
 
 def only_the_sender_is_asked() -> None:
-    """Let who lacks a message before a view ask nobody but its sender, or who was named for it."""
-    Flushing._whom_to_ask = lambda self, sender: self._holders.get(sender, sender)  # type: ignore[method-assign]
+    """Let a member that lacks a message before a view ask only its sender or its named holder."""
+    ViewFlush.request_target = lambda self, sender: self.holders.get(sender, sender)  # type: ignore[method-assign]
+
+
+def a_view_ends_in_the_order_of_arrival() -> None:
+    """Let a member deliver what no ORDER names by arrival, and not by the seniority of senders."""
+
+    def flush(self: SequencerLayer) -> None:
+        self._members = (self._members[0], *self._held)
+        real(self)
+
+    real = SequencerLayer.flush
+    SequencerLayer.flush = flush  # type: ignore[method-assign]
+
+
+def what_has_arrived_does_not_wait() -> None:
+    """Let an ORDER that waits for messages be passed by those that it names later."""
+
+    def follow(self: SequencerLayer) -> None:
+        for item in self._script:
+            for entry in tuple(getattr(item, "entries", ())):
+                if self._arrived.get(entry[0], 0) >= entry[1]:
+                    item.entries.remove(entry)  # type: ignore[union-attr]
+                    self._deliver_held(*entry)
+        real(self)
+
+    real = SequencerLayer._follow_script
+    SequencerLayer._follow_script = follow  # type: ignore[method-assign]
+
+
+def strangers_are_sent_the_window() -> None:
+    """Let a sender answer requests of processes that are not in its view."""
+
+    def on_frame(self: ReliableMulticast, frame: Frame, source: Address) -> None:
+        if isinstance(frame, Nak):
+            self._on_nak(frame, source)
+        else:
+            real(self, frame, source)
+
+    real = ReliableMulticast.on_frame
+    ReliableMulticast.on_frame = on_frame  # type: ignore[method-assign]
+
+
+def receivers_count_messages_only() -> None:
+    """Let a receiver keep as many bytes as its capacity of messages has."""
+    windows.BYTES_SLACK = 1 << 60
+
+
+def every_number_is_believed() -> None:
+    """Let any frame raise the number of views as far as it likes."""
+    Admission.number_max = VIEW_NUMBER_MAX + 2  # type: ignore[assignment, method-assign]
+
+
+def a_joiner_need_not_be_there() -> None:
+    """Let a JOIN start a view change without a cookie."""
+    Admission.has_proved = lambda self, joiner, cookie: True  # type: ignore[method-assign]
 
 
 class Protection(NamedTuple):
@@ -231,7 +294,7 @@ PROTECTIONS = (
     Protection(no_last_message_announcement, MULTICAST + "test_the_last_five_of_ten_lost"),
     Protection(
         pauses_are_not_announced,
-        "tests/unit/layers/test_nakack4.py::test_a_lost_last_message_is_repaired_long_before_the_tick",
+        "tests/unit/layers/multicast/test_nakack4.py::test_a_lost_last_message_is_repaired_long_before_the_tick",
     ),
     Protection(
         leaver_stays_in_the_ack_map,
@@ -294,12 +357,33 @@ PROTECTIONS = (
     ),
     Protection(
         a_burst_fills_the_sockets,
-        "tests/unit/layers/test_pace.py::"
+        "tests/unit/layers/test_pacing.py::"
         "test_no_more_is_under_way_than_may_and_everything_gets_through",
     ),
     Protection(
+        a_view_ends_in_the_order_of_arrival,
+        SEQUENCER + "test_members_that_got_the_same_in_another_sequence_end_a_view_alike",
+    ),
+    Protection(
+        what_has_arrived_does_not_wait,
+        SEQUENCER + "test_the_entries_of_an_order_are_followed_in_turn",
+    ),
+    Protection(
+        strangers_are_sent_the_window,
+        STRANGERS + "test_a_stranger_that_requests_messages_gets_none[lan]",
+    ),
+    Protection(
+        receivers_count_messages_only,
+        STRANGERS + "test_a_member_that_ignores_its_bound_does_not_fill_the_memory_of_others[lan]",
+    ),
+    Protection(every_number_is_believed, STRANGERS + "test_no_number_freezes_the_coordinator"),
+    Protection(
+        a_joiner_need_not_be_there,
+        STRANGERS + "test_joins_with_nobody_behind_them_change_no_view[lan]",
+    ),
+    Protection(
         a_paused_member_accuses,
-        "tests/unit/parts/test_failure.py::test_who_slept_itself_accuses_nobody",
+        "tests/unit/control/test_failure_detector.py::test_who_slept_itself_accuses_nobody",
     ),
 )
 

@@ -2,10 +2,14 @@
 
 import ast
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+SOURCE = ("src/ringcast/", "bench/ringcast_bench/")
+"""Folders of what is installed: Ringcast, and its benchmarks as a package beside it."""
+BENCH = "ringcast_bench"
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,11 @@ class Module:
     def syntax(self) -> ast.Module:
         return ast.parse(self.text, self.path)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node, walked once: most rules ask for all of them."""
+        return list(ast.walk(self.syntax))
+
     @property
     def is_package(self) -> bool:
         return self.path.endswith("/__init__.py")
@@ -29,9 +38,10 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The dotted name, of files in src; the path with dots, of others."""
+        """The dotted name, of files in src and bench; the path with dots, of others."""
         return (
             self.path.removeprefix("src/")
+            .removeprefix("bench/")
             .removesuffix(".py")
             .removesuffix("/__init__")
             .replace("/", ".")
@@ -59,15 +69,30 @@ class Tree:
 
     @cached_property
     def source(self) -> list[Module]:
-        return [m for m in self.modules if m.path.startswith("src/ringcast/")]
+        return [m for m in self.modules if m.path.startswith(SOURCE)]
 
     @cached_property
     def names(self) -> set[str]:
         return {m.name for m in self.source}
 
-    def imports(self, module: Module) -> Iterator[tuple[str, int]]:
-        """Yield (dotted name, line) of each import, wherever in the module it stands."""
-        for node in ast.walk(module.syntax):
+    def imports(self, module: Module, types: bool = True) -> Iterator[tuple[str, int]]:
+        """Yield (dotted name, line) of each import, wherever in the module it stands.
+
+        types: whether to include imports that only a type checker sees."""
+        if types:
+            if module.path not in self._imports:
+                self._imports[module.path] = list(self._imported(module, module.nodes))
+            yield from self._imports[module.path]
+        else:
+            yield from self._imported(module, _executed(module.syntax))
+
+    @cached_property
+    def _imports(self) -> dict[str, list[tuple[str, int]]]:
+        """The imports of each module by its path, as far as they were asked for."""
+        return {}
+
+    def _imported(self, module: Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from ((alias.name, node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -75,6 +100,15 @@ class Tree:
                 for alias in node.names:
                     inner = f"{base}.{alias.name}"
                     yield (inner if inner in self.names else base), node.lineno
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree without what stands under `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _executed(child)
 
 
 def _absolute(module: Module, node: ast.ImportFrom) -> str:
@@ -86,8 +120,15 @@ def _absolute(module: Module, node: ast.ImportFrom) -> str:
 
 
 def area(name: str) -> str:
-    """Name what stands right below `ringcast` in a dotted name."""
+    """Name what stands right below `ringcast` in a dotted name; the benchmarks are `bench`."""
+    if is_within(name, BENCH):
+        return "bench"
     return name.split(".")[1] if "." in name else ""
+
+
+def folder(name: str) -> str:
+    """Name the folder or module right below that area in a dotted name."""
+    return name.split(".")[2] if name.count(".") > 1 else ""
 
 
 def is_within(name: str, package: str) -> bool:
@@ -95,7 +136,7 @@ def is_within(name: str, package: str) -> bool:
 
 
 def is_ours(name: str) -> bool:
-    return is_within(name, "ringcast")
+    return is_within(name, "ringcast") or is_within(name, BENCH)
 
 
 def read_tree(root: Path) -> Tree:
@@ -126,6 +167,6 @@ def _is_litter(path: Path) -> bool:
 
 def calls(module: Module) -> Iterator[tuple[ast.Call, str]]:
     """Yield every call whose callee is a plain or dotted name, with that name."""
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield node, ast.unparse(node.func)

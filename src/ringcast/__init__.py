@@ -1,23 +1,28 @@
 """Reliable, ordered group messaging without a broker."""
 
 import logging
+import warnings
+from importlib.metadata import PackageNotFoundError, version
 
 from ringcast import errors, presets, sync
-from ringcast.core import events
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch, Message
-from ringcast.core.events import (
+from ringcast.core.model import events
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch, Message
+from ringcast.core.model.events import (
     Event,
     Expelled,
     Merged,
     Outpaced,
     Progress,
+    QuorumLost,
+    QuorumRegained,
     Skipped,
+    Stateless,
     Suspected,
     Undelivered,
     ViewChange,
 )
-from ringcast.core.view import View, ViewId
+from ringcast.core.model.view import View, ViewId
 from ringcast.errors import (
     Closed,
     ConfigError,
@@ -30,10 +35,17 @@ from ringcast.errors import (
     Timeout,
     TooLarge,
 )
-from ringcast.feed import Feed, rows
-from ringcast.runtime.group import Group, join
+from ringcast.job_rows import RowDeduplicator, rows
+from ringcast.ringbuffer.ring import RingBuffer
+from ringcast.runtime.api.aio import Group, join
+from ringcast.runtime.member.stats import Stats
 from ringcast.services.replies import Outcome, Replies, Reply
 from ringcast.spec import StackSpec
+
+try:
+    __version__ = version("ringcast")
+except PackageNotFoundError:
+    __version__ = "0.0.0+source"  # It is run from its source, not installed.
 
 logging.getLogger("ringcast").addHandler(logging.NullHandler())
 
@@ -44,7 +56,6 @@ __all__ = [
     "ConfigError",
     "Event",
     "Expelled",
-    "Feed",
     "Group",
     "JoinFailed",
     "LocalError",
@@ -54,13 +65,19 @@ __all__ = [
     "Outcome",
     "Outpaced",
     "Progress",
+    "QuorumLost",
+    "QuorumRegained",
     "RemoteError",
     "Replies",
     "Reply",
+    "RingBuffer",
     "RingcastError",
+    "RowDeduplicator",
     "Skipped",
     "StackSpec",
     "StateFailed",
+    "Stateless",
+    "Stats",
     "Suspected",
     "Timeout",
     "TooLarge",
@@ -68,6 +85,7 @@ __all__ = [
     "View",
     "ViewChange",
     "ViewId",
+    "__version__",
     "errors",
     "events",
     "join",
@@ -75,3 +93,13 @@ __all__ = [
     "rows",
     "sync",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Names of the last version, with a warning."""
+    if name == "Feed":
+        warnings.warn(
+            "ringcast.Feed is now ringcast.RowDeduplicator", DeprecationWarning, stacklevel=2
+        )
+        return RowDeduplicator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

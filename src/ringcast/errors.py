@@ -5,7 +5,7 @@
     ├── LocalError        the caller broke the contract
     │   ├── Closed        the group is closed, or was closed while the call waited
     │   ├── TooLarge      a message is larger than the stack can ever carry
-    │   └── NotMember     a message for somebody who is not in the view
+    │   └── NotMember     a message to a process that is not in the view
     ├── Timeout           a wait with a bound reached it
     ├── JoinFailed        no group was joined; the sentence says what was tried
     ├── StateFailed       the group has a state, and nobody could give it
@@ -13,10 +13,17 @@
         ├── Malformed     bytes that are no frame
         ├── WrongVersion  a frame of another version of the protocol
         ├── WrongGroup    a frame of another group
-        └── NotForMe      a frame for another member
+        ├── NotForMe      a frame for another member
+        ├── Sealed        a datagram of a closed group, at a member without a key
+        ├── Unsealed      a datagram that is not sealed, in a closed group
+        ├── WrongKey      a sealed datagram that no key of this member opens
+        └── Replayed      a sealed datagram that was opened before
 
 Loss, suspicion and partition are events, not errors.
 """
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class RingcastError(Exception):
@@ -40,7 +47,7 @@ class TooLarge(LocalError, ValueError):
 
 
 class NotMember(LocalError, ValueError):
-    """A message is addressed to somebody who is not in the view."""
+    """A message is addressed to a process that is not in the view."""
 
 
 class Timeout(RingcastError, TimeoutError):
@@ -91,3 +98,34 @@ class NotForMe(RemoteError):
     """A frame for another member."""
 
     reason = "not_for_me"
+
+
+class Sealed(RemoteError):
+    """A datagram of a closed group, at a member without a key."""
+
+    reason = "sealed"
+
+
+class Unsealed(RemoteError):
+    """A datagram that is not sealed, in a closed group."""
+
+    reason = "unsealed"
+
+
+class WrongKey(RemoteError):
+    """A sealed datagram that no key of this member opens."""
+
+    reason = "wrong_key"
+
+
+class Replayed(RemoteError):
+    """A sealed datagram that was opened before."""
+
+    reason = "replayed"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a word that does not exist: the closest one that does."""
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), lower, 1, 0.7)
+    return f"; did you mean {lower[close[0]]}?" if close else ""

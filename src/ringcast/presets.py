@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ringcast.errors import ConfigError
-from ringcast.layers.flow import Flow
-from ringcast.layers.fragment import Fragment
-from ringcast.layers.large import Large
+from ringcast.control.discovery import Discovery, renamed_choice
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.control.membership.settings import Membership
+from ringcast.control.path_mtu import PathMtu
+from ringcast.control.slow_members import SlowMembers
+from ringcast.control.stability import Stability
+from ringcast.errors import ConfigError, did_you_mean
+from ringcast.layers.flow.layer import Flow
+from ringcast.layers.fragment.layer import Fragment
+from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.pace import Pace
+from ringcast.layers.pacing import Pacing
 from ringcast.layers.unicast.layer import Unicast
 from ringcast.layers.wire import Wire
-from ringcast.parts.discovery import Discovery
-from ringcast.parts.failure import Failure
-from ringcast.parts.membership.settings import Membership
-from ringcast.parts.slow import Slow
-from ringcast.parts.stability import Stability
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
 
 PORT = 7800
 """Where members listen that are found by a name, unless told otherwise."""
+
+NO_WAY = (
+    'presets.tcp() does not say where other members are: give seeds=["host:port", …], dns=… or'
+    " file=…; for the first member, which the others have as a seed, give port=7800, or"
+    ' when_alone="create" to tell them its endpoint yourself'
+)
 
 
 def lan(bind: str = "") -> StackSpec:
@@ -37,15 +44,19 @@ def lan(bind: str = "") -> StackSpec:
         Unicast(),
         Wire(),
         Discovery(),
-        Failure(),
+        FailureDetector(),
         Membership(),
+        PathMtu(),
         Udp(bind=bind),
     )
 
 
 def loopback() -> StackSpec:
     """One machine: starts in well under a second. Promises what `lan` promises."""
-    return lan(bind="127.0.0.1").replace(Discovery(timeout=0.1, interval=0.02, merge_interval=0.5))
+    return lan(bind="127.0.0.1").replace(
+        Discovery(timeout=0.1, interval=0.02, merge_interval=0.5),
+        FailureDetector(interval=0.3),
+    )
 
 
 def tcp(
@@ -55,20 +66,26 @@ def tcp(
     *,
     dns: str = "",
     file: str = "",
-    alone: str = "auto",
+    when_alone: str = "auto",
+    alone: str | None = None,
 ) -> StackSpec:
     """No multicast needed: a TCP connection per pair. Members are found by seeds, by a name in DNS
-    (all its addresses), by a directory that they share, or by several of these.
+    (all its addresses), by a directory that they share, or by several of these. A member with a
+    port and none of these creates the group, and is the seed of the others.
 
     Promises what `lan` promises.
     """
     if dns:
         dns, port = with_port(dns, port)
-    if not (seeds or dns or file) and alone == "auto":
-        alone = "found"
-    return lan().replace(
+    when_alone = renamed_choice(when_alone, alone, "tcp(")
+    if not (seeds or dns or file) and when_alone == "auto":
+        if not port:
+            raise ConfigError(NO_WAY)
+        when_alone = "create"  # The others are given this member's port as their seed.
+    spec = lan().without("PathMtu")
+    return spec.replace(
         Wire(mtu=520_000),  # A stream has no packets: half a megabyte of messages is one datagram.
-        Discovery(multicast=False, seeds=tuple(seeds), dns=dns, file=file, alone=alone),
+        Discovery(multicast=False, seeds=tuple(seeds), dns=dns, file=file, when_alone=when_alone),
         Tcp(port=port, bind=bind),
     )
 
@@ -102,13 +119,23 @@ def bulk() -> StackSpec:
         request_messages=32,  # So that a repair is no burst either.
         retain=False,
     )
-    return lan().replace(window).insert(Large(), Pace(), Slow(policy="skip", bound=2.0))
+    return (
+        lan()
+        .replace(window)
+        .insert(LargeMessages(), Pacing(), SlowMembers(policy="skip", bound=2.0))
+    )
 
+
+def _tcp() -> StackSpec:
+    return tcp(when_alone="create")
+
+
+_tcp.__doc__ = tcp.__doc__
 
 PRESETS: dict[str, Callable[[], StackSpec]] = {
     "lan": lan,
     "loopback": loopback,
-    "tcp": tcp,
+    "tcp": _tcp,
     "stable": stable,
     "bulk": bulk,
 }
@@ -118,5 +145,6 @@ PRESETS: dict[str, Callable[[], StackSpec]] = {
 def named(name: str) -> StackSpec:
     """The preset with this name. Raises ConfigError when there is none."""
     if name not in PRESETS:
-        raise ConfigError(f"there is no preset {name}: there are {', '.join(PRESETS)}")
+        names = ", ".join(PRESETS) + did_you_mean(name, PRESETS)
+        raise ConfigError(f"unknown preset {name}: choose one of {names}")
     return PRESETS[name]()

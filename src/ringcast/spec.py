@@ -3,74 +3,24 @@ written as TOML."""
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ringcast.core.address import Peer
-from ringcast.core.env import Dice
-from ringcast.core.part import Spec
-from ringcast.core.stack import Stack
-from ringcast.errors import ConfigError
-from ringcast.layers.faults import Faults
-from ringcast.layers.flow import Flow
-from ringcast.layers.fragment import Fragment
-from ringcast.layers.large import Large
-from ringcast.layers.multicast.nakack3 import NakAck3
-from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.pace import Pace
-from ringcast.layers.unicast.layer import Unicast
-from ringcast.layers.wire import UDP_MTU_MAX, Wire
-from ringcast.parts.discovery import Discovery
-from ringcast.parts.failure import Failure
-from ringcast.parts.membership.settings import Membership
-from ringcast.parts.slow import Slow
-from ringcast.parts.stability import Stability
-from ringcast.transports import Memory, Tcp, Udp
-
-PROTOCOLS: dict[str, type[Spec]] = {
-    protocol.__name__: protocol
-    for protocol in (
-        Large,
-        Fragment,
-        Flow,
-        Pace,
-        NakAck4,
-        NakAck3,
-        Unicast,
-        Faults,
-        Wire,
-        Stability,
-        Slow,
-        Discovery,
-        Failure,
-        Membership,
-        Udp,
-        Tcp,
-        Memory,
-    )
-}
-"""Every protocol by the name that users and TOML files call it."""
-
-ORDER = (
-    "large",
-    "fragment",
-    "flow",
-    "multicast",
-    "unicast",
-    "faults",
-    "wire",
-    "stability",
-    "slow",
-    "discovery",
-    "failure",
-    "membership",
-    "transport",
-)
-"""The roles from the top of the ladder to the wire, then the control parts, then the transport."""
-
-REQUIRED = ("multicast", "unicast", "wire", "discovery", "failure", "membership")
+from ringcast.core.model.address import Peer
+from ringcast.core.stack import registry
+from ringcast.core.stack.env import Dice
+from ringcast.core.stack.part import Spec
+from ringcast.core.stack.ports import nothing_for
+from ringcast.core.stack.stack import Stack
+from ringcast.core.stack.wiring import REQUIRED
+from ringcast.core.wire.outbox import MTU
+from ringcast.core.wire.seal import Seal
+from ringcast.errors import ConfigError, did_you_mean
+from ringcast.layers.sequencer import Sequencer
+from ringcast.protocols import find, named
 
 
 @dataclass(frozen=True)
@@ -97,7 +47,7 @@ class StackSpec:
         """
         named = [protocol for protocol in protocols if isinstance(protocol, str)]
         if named:
-            changed = [_with(self[name], settings) for name in named]
+            changed = [self[name].changed(settings) for name in named]
             return self.replace(*(p for p in protocols if isinstance(p, Spec)), *changed)
         return self._replace([p for p in protocols if isinstance(p, Spec)], settings)
 
@@ -108,11 +58,11 @@ class StackSpec:
                 name = type(protocol).__name__
                 raise ConfigError(f"the stack has nothing that {name} could replace: insert() it")
         parts = [by_role.get(protocol.role, protocol) for protocol in self.protocols]
-        if isinstance(by_role.get("transport"), Udp) and "wire" not in by_role:
-            parts = [_for_udp(part) for part in parts]
+        for protocol in protocols:
+            parts = [part if part.role in by_role else protocol.adapt(part) for part in parts]
         for name, value in settings.items():
             owner = _owner(parts, name)
-            parts[owner] = _with(parts[owner], {name: value})
+            parts[owner] = parts[owner].changed({name: value})
         return StackSpec(*parts)
 
     def with_settings(self, settings: Mapping[str, object]) -> StackSpec:
@@ -137,17 +87,19 @@ class StackSpec:
 
     def without(self, name: str) -> StackSpec:
         """The stack without this protocol, named like its class or its role."""
-        kept = [p for p in self.protocols if name not in (type(p).__name__, p.role)]
-        if len(kept) == len(self.protocols):
-            raise ConfigError(f"the stack has no {name}: it has {self._names}")
-        return StackSpec(*kept)
+        dropped = self[name]
+        return StackSpec(*(protocol for protocol in self.protocols if protocol is not dropped))
+
+    def with_total_order(self) -> StackSpec:
+        """The stack with a `Sequencer`: all members deliver all messages in one order."""
+        return self.insert(Sequencer())
 
     def insert(self, *protocols: Spec) -> StackSpec:
         """The stack with these protocols, each in its place; one with the same role gives way."""
-        roles = {protocol.role for protocol in protocols}
+        roles = {registry.of(type(protocol)).role for protocol in protocols}
         kept = [protocol for protocol in self.protocols if protocol.role not in roles]
-        parts = sorted([*kept, *protocols], key=lambda protocol: ORDER.index(protocol.role))
-        return StackSpec(*parts)
+        order = registry.order()
+        return StackSpec(*sorted([*kept, *protocols], key=lambda part: order.index(part.role)))
 
     # Reading -------------------------------------------------------------------------------------
 
@@ -157,7 +109,8 @@ class StackSpec:
     def __getitem__(self, name: str) -> Spec:
         found = self._find(name)
         if found is None:
-            raise ConfigError(f"the stack has no {name}: it has {self._names}")
+            close = did_you_mean(name, [type(protocol).__name__ for protocol in self.protocols])
+            raise ConfigError(f"the stack has no {name}: it has {self._names}{close}")
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -171,7 +124,11 @@ class StackSpec:
         return "\n".join(lines)
 
     def _find(self, name: str) -> Spec | None:
-        return next((p for p in self.protocols if name in (type(p).__name__, p.role)), None)
+        for protocol in self.protocols:
+            if name in (type(protocol).__name__, protocol.role):
+                return protocol
+        kind = find(name)
+        return next((p for p in self.protocols if type(p) is kind), None)
 
     @property
     def _names(self) -> str:
@@ -194,12 +151,17 @@ class StackSpec:
             tables: dict[str, object] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"the spec is not TOML: {error}") from None
+        except RecursionError:
+            raise ConfigError(
+                "the spec has values nested too deeply: write lists of values"
+            ) from None
         protocols = []
         for name, settings in tables.items():
-            if name not in PROTOCOLS or not isinstance(settings, dict):
-                raise ConfigError(f"there is no protocol {name}: there are {', '.join(PROTOCOLS)}")
+            protocol = named(name)
+            if not isinstance(settings, dict):
+                raise ConfigError(f"{name} is {settings!r}: write a table, [{name}]")
             values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-            protocols.append(PROTOCOLS[name](**values))
+            protocols.append(protocol(**values))
         return cls(*protocols)
 
     @classmethod
@@ -212,19 +174,29 @@ class StackSpec:
 
     # Building ------------------------------------------------------------------------------------
 
-    def build(self, peer: Peer, group: str, rng: Dice, clock_offset: float = 0.0) -> Stack:
-        """A member's stack; see `Stack` for its verbs."""
+    def build(
+        self,
+        peer: Peer,
+        group: str,
+        rng: Dice,
+        clock_offset: float = 0.0,
+        mtu: int = MTU,
+        seal: Seal | None = None,
+    ) -> Stack:
+        """A member's stack over a transport with this mtu; see `Stack` for its verbs.
+
+        seal: that of a closed group.
+        """
         specs = [protocol for protocol in self.protocols if protocol.role != "transport"]
-        return Stack(specs, peer, group, rng, clock_offset)
+        return Stack(specs, peer, group, rng, clock_offset, mtu, seal)
 
 
 def _check_order(protocols: Sequence[Spec]) -> None:
+    order = registry.order()
     places: list[tuple[int, str]] = []
     for protocol in protocols:
         name = type(protocol).__name__
-        if getattr(protocol, "role", "") not in ORDER:
-            raise ConfigError(f"{name} is no protocol: give {', '.join(PROTOCOLS)}")
-        place = ORDER.index(protocol.role)
+        place = order.index(registry.of(type(protocol)).role)
         if places and place == places[-1][0]:
             raise ConfigError(f"{places[-1][1]} and {name} fill the same place: keep one of them")
         if places and place < places[-1][0]:
@@ -233,31 +205,22 @@ def _check_order(protocols: Sequence[Spec]) -> None:
 
 
 def _check_needs(protocols: Sequence[Spec]) -> None:
+    there: set[type | str] = set()
+    for protocol in protocols:
+        there |= {protocol.role, *registry.of(type(protocol)).offers}
+    for port in REQUIRED:
+        if port not in there:
+            raise ConfigError(nothing_for(port))
     by_role = {protocol.role: protocol for protocol in protocols}
-    for role in REQUIRED:
-        if role not in by_role:
-            raise ConfigError(
-                f"the stack has nothing for {role}: add it, or begin with presets.lan()"
-            )
-    table = isinstance(by_role["multicast"], NakAck3)
-    if "stability" in by_role and not table:
-        raise ConfigError("Stability needs a table to purge: use NakAck3, or leave Stability out")
-    if table and "stability" not in by_role:
-        raise ConfigError("NakAck3 is purged by stability only: add Stability(), or use NakAck4")
-    wire, transport = by_role["wire"], by_role.get("transport")
-    if isinstance(wire, Wire) and isinstance(transport, Udp) and wire.mtu > UDP_MTU_MAX:
-        raise ConfigError(
-            f"Wire.mtu is {wire.mtu:,}: give up to {UDP_MTU_MAX:,} bytes, which fit a datagram of"
-            " Udp"
-        )
-    if "large" in by_role and "fragment" not in by_role:
-        raise ConfigError("Large acks whole messages: add Fragment() below it")
-
-
-def _for_udp(part: Spec) -> Spec:
-    """What a stream carried at once has to fit a datagram now."""
-    is_too_large = isinstance(part, Wire) and part.mtu > UDP_MTU_MAX
-    return _with(part, {"mtu": Wire().mtu}) if is_too_large else part
+    for protocol in protocols:
+        name = type(protocol).__name__
+        for need, purpose in registry.of(type(protocol)).needs.items():
+            if need not in there:
+                fitting = " or ".join(made.name for made in registry.filling(need))
+                raise ConfigError(
+                    f"{name} needs {purpose}: use {fitting or need}, or leave {name} out"
+                )
+        protocol.check(by_role)
 
 
 def _owner(parts: Sequence[Spec], name: str) -> int:
@@ -272,16 +235,12 @@ def _owner(parts: Sequence[Spec], name: str) -> int:
     return (main or owners)[0]
 
 
-def _with(part: Spec, settings: dict[str, object]) -> Spec:
-    return type(part)(**{**part.values(), **settings})
-
-
 def toml_value(value: object) -> str:
     """A setting's value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(value)

@@ -5,29 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch, Message, Payload
-from ringcast.core.events import Event
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch, Message, Payload
+from ringcast.core.model.events import Event
 from ringcast.errors import Closed, ConfigError, LocalError, Timeout
-from ringcast.feed import Feed, Row
-from ringcast.runtime.answering_sync import SyncAnswering
-from ringcast.runtime.arguments import checked_target, checked_timeout
-from ringcast.runtime.face import (
+from ringcast.job_rows import Row, RowDeduplicator
+from ringcast.runtime.api.base import (
     BACKLOG_BYTES,
+    JOIN_NOTICE,
     JOIN_TIMEOUT,
     Sendable,
     checked_payload,
     checked_payloads,
     waits,
 )
-from ringcast.runtime.handlers import SyncOnCall, SyncOnStateRequest, services_of
-from ringcast.runtime.making import make_member
-from ringcast.runtime.mutex import INSIDE
-from ringcast.runtime.observer import Observer
-from ringcast.runtime.waiters import ThreadWaiter, Waiter
+from ringcast.runtime.api.factory import make_member
+from ringcast.runtime.api.handlers import SyncOnCall, SyncOnStateRequest, services_of
+from ringcast.runtime.api.services_blocking import BlockingServices
+from ringcast.runtime.loop.locks import INSIDE
+from ringcast.runtime.loop.waiters import ThreadWaiter, Waiter
+from ringcast.runtime.member.arguments import checked_target, checked_timeout
+from ringcast.runtime.member.delivery_waits import StabilityRounds, looks
+from ringcast.runtime.member.observer import MemberListener
 from ringcast.spec import StackSpec
 
 
@@ -39,12 +42,15 @@ def join(
     timeout: float | None = JOIN_TIMEOUT,
     receive: bool = True,
     backlog_bytes: int = BACKLOG_BYTES,
-    observer: Observer | None = None,
+    views: bool = False,
+    observer: MemberListener | None = None,
     status: bool = False,
     metrics: int | str | None = None,
     state: bool = False,
     on_state_request: SyncOnStateRequest | None = None,
     on_call: SyncOnCall | None = None,
+    key: bytes | None = None,
+    key_file: str | PathLike[str] | None = None,
 ) -> Group:
     """Join a group; `ringcast.join` says what the settings mean.
 
@@ -53,14 +59,20 @@ def join(
     timeout = checked_timeout(timeout, ConfigError)
     services = services_of(on_call, on_state_request, state, receive, is_sync=True)
     member = make_member(
-        group, spec, name, receive, backlog_bytes, observer, status, metrics, services
+        *(group, spec, name, receive, backlog_bytes, observer, status, metrics, services),
+        key=key,
+        key_file=key_file,
     )
     joined = Group(member, receive, on_call, on_state_request)
+    joined._views = views
     joined._driver.start()
     try:
-        until = _until(timeout)
+        until, notice = _until(timeout), time.monotonic() + JOIN_NOTICE
         while member.view is None and member.closed is None and time.monotonic() < until:
-            joined._driver.attend(until)
+            joined._driver.attend(min(until, notice))
+            if time.monotonic() >= notice:
+                joined._tell_whom_it_waits_for()
+                notice = until
     except BaseException:
         joined.close()
         raise
@@ -71,7 +83,7 @@ def join(
     raise failure
 
 
-class Group(SyncAnswering):
+class Group(BlockingServices):
     """A member of a group. Safe from several threads."""
 
     def send(
@@ -143,11 +155,45 @@ class Group(SyncAnswering):
                 return []
         return events
 
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until all other members of the view have delivered what this member has sent.
+
+        That is, their applications have taken all messages of earlier calls, to the group or to
+        one member. A member that leaves the view meanwhile is not waited for, nor one that skips
+        messages (events say both).
+        Raises Timeout, naming who is waited for; Closed.
+        """
+        self._check_outside()
+        seconds, flush = checked_timeout(timeout), self._member.flush()
+        try:
+            for pause in looks(seconds):
+                if self._member.look(flush):
+                    return
+                time.sleep(pause)
+        finally:
+            self._member.end(flush)
+        assert seconds is not None
+        raise flush.timeout(seconds)
+
+    def stability(self, timeout: float | None = None) -> dict[Address, int]:
+        """Start a round of stability; per sender, up to where all members have delivered.
+
+        With NakAck4 no round is needed: it is what all have acked, as far as this member knows.
+        Raises Timeout if a member does not vote; Closed.
+        """
+        self._check_outside()
+        rounds = StabilityRounds()
+        for seconds in looks(checked_timeout(timeout)):
+            if (found := self._member.stability(rounds)) is not None:
+                return found
+            time.sleep(seconds)
+        raise rounds.timeout(timeout)
+
     def leave(self, timeout: float | None = None, *, taking: bool = False) -> None:
         """Leave in order: once the others have what was sent, and a view without this member.
 
         With a timeout the member is gone after that, and the others find out by themselves.
-        taking: somebody goes on to `take` until there is no more, and nothing is acked before.
+        taking: another thread goes on to `take` until no more is left; nothing is acked before.
         A signal handler that interrupts a call of the group does not wait: that call ends then.
         """
         timeout = checked_timeout(timeout)
@@ -201,7 +247,7 @@ class Group(SyncAnswering):
             assert isinstance(run.waiter, ThreadWaiter)
             for seconds in waits(run, timeout):
                 self._driver.wait(run.waiter, _until(seconds))
-                run.waiter.seat = None  # The next wait may be at the gate.
+                run.waiter.waker = None  # The next wait may be at the waiter's own lock.
                 if run.waiter.told:
                     break
         except BaseException:
@@ -231,9 +277,9 @@ class Group(SyncAnswering):
         return True
 
 
-def rows(group: Group, feed: Feed | None = None) -> Iterator[Row]:
+def rows(group: Group, deduplicator: RowDeduplicator | None = None) -> Iterator[Row]:
     """The rows that jobs write to a group, each once; see `ringcast.rows`."""
-    accept = (Feed() if feed is None else feed).accept
+    accept = (RowDeduplicator() if deduplicator is None else deduplicator).accept
     for batch in group.batches():
         yield from filter(None, map(accept, batch.payloads))
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ringcast.core.part import Spec
+from ringcast.core.stack.part import Spec
+from ringcast.core.stack.registry import protocol
 from ringcast.errors import ConfigError
+from ringcast.layers.wire import UDP_MTU_MAX, Wire
 
 
+@protocol(role="transport", under="membership", shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Udp(Spec):
     """UDP: IP multicast to everybody, unicast to one; IPv6 when `bind` and `multicast` are."""
-
-    role: ClassVar[str] = "transport"
 
     bind: str = "127.0.0.1"
     """The interface to use, by its address or name ("10.0.0.7", "eth0"); empty for the one that
@@ -49,12 +50,26 @@ class Udp(Spec):
                 " give an IPv6 address of the interface"
             )
 
+    def check(self, others: Mapping[str, Spec]) -> None:
+        """A datagram of UDP has to carry what the wire makes."""
+        wire = others["wire"]
+        if isinstance(wire, Wire) and wire.mtu > UDP_MTU_MAX:
+            raise ConfigError(
+                f"Wire.mtu is {wire.mtu:,}: give up to {UDP_MTU_MAX:,} bytes, which fit a datagram"
+                " of Udp"
+            )
 
+    def adapt(self, other: Spec) -> Spec:
+        """What a stream carried at once has to fit a datagram now."""
+        if isinstance(other, Wire) and other.mtu > UDP_MTU_MAX:
+            return other.changed({"mtu": Wire().mtu})
+        return other
+
+
+@protocol(role="transport", under="membership", shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Tcp(Spec):
     """TCP: a connection per pair of members, for networks without multicast."""
-
-    role: ClassVar[str] = "transport"
 
     bind: str = "127.0.0.1"
     """The address or interface to listen at; "0.0.0.0" or "::" for all of them."""
@@ -84,11 +99,10 @@ class Tcp(Spec):
                 raise ConfigError(f"Tcp.{name} is {getattr(self, name)}: give seconds above 0")
 
 
+@protocol(role="transport", under="membership", shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Memory(Spec):
     """Inside one process, for tests: every member hears every other one."""
-
-    role: ClassVar[str] = "transport"
 
 
 def _check_port(name: str, port: int, least: int) -> None:

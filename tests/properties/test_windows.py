@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch, Payload
-from ringcast.core.ranges import RangeSet
-from ringcast.core.windows import Hole, ReceiveWindow, SendWindow
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch, Payload
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.reliable.windows import Hole, ReceiveWindow, SendWindow
 from ringcast.errors import LocalError
 
 OFFSETS = st.sampled_from([0, 3, 2**32 - 10, 2**63 - 10])

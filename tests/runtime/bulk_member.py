@@ -15,6 +15,7 @@ import threading
 from hashlib import blake2b
 
 from ringcast import Batch, Progress, StackSpec, View, ViewChange, sync
+from tests.runtime.waiting import block
 
 
 def report(**what: object) -> None:
@@ -69,7 +70,7 @@ class Application:
         if self.block:
             seconds, self.block = self.block, 0.0
             report(blocked=seconds)
-            threading.Event().wait(seconds)
+            block(seconds)
         for payload in batch.payloads:
             report(got=digest(payload), size=len(payload), **{"from": self._name(batch)})
 

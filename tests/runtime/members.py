@@ -43,9 +43,11 @@ class Process:
         """every: after how many messages of a sender it reports."""
         program = str(ROOT / self.program)
         command = [*wrapper, sys.executable, "-S", program, group, name]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
         self.name = name
         self.group = group
+        self.endpoint = ""
+        """Where it is reached, for the test to note."""
         self.stays: list[Stay] = []
         """The views that it was in, as far as it has said."""
         self._lines: queue.Queue[dict[str, object]] = queue.Queue()

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import ringcast
 from ringcast import Message, StackSpec, sync
-from ringcast.runtime.handlers import OnCall
+from ringcast.runtime.api.handlers import OnCall
 from tests.runtime.support import SOON, group_name
 
 

@@ -7,15 +7,16 @@ from pathlib import Path
 from uuid import uuid4
 
 from ringcast import Batch, Event, StackSpec, Timeout, presets, sync
-from ringcast.core.batch import Message
-from ringcast.parts.discovery import Discovery
-from ringcast.parts.failure import Failure
+from ringcast.control.discovery import Discovery
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.core.model.batch import Message
+from ringcast.layers.faults import Faults
 from ringcast.transports import Memory, Tcp, Udp
 
 SOON = 15.0
 """Seconds after which something that has to happen soon counts as not happening."""
 
-QUICK = Failure(interval=0.1, timeout=0.6, verify=0.3)
+QUICK = FailureDetector(interval=0.1, timeout=0.6, verify=0.3)
 """A crash is noticed within about 1.1 seconds."""
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def seeded(transport: Udp | Tcp, seed: str | None) -> StackSpec:
         timeout=0.1,
         interval=0.05,
         merge_interval=0.5,
-        alone="found" if seed is None else "wait",
+        when_alone="create" if seed is None else "wait",
     )
     return presets.loopback().replace(QUICK, found, transport)
 
@@ -62,11 +63,17 @@ def unicast(seed: str | None) -> StackSpec:
     return seeded(Udp(multicast=""), seed)
 
 
+def ordered() -> StackSpec:
+    """UDP multicast with total order, over a network that loses 5 % of the datagrams."""
+    return multicast().with_total_order().insert(Faults(loss=0.05))
+
+
 SPECS: dict[str, Callable[[str | None], StackSpec]] = {
     "memory": lambda seed: memory(),
     "multicast": lambda seed: multicast(),
     "tcp": tcp,
     "unicast": unicast,
+    "ordered": lambda seed: ordered(),
 }
 """Stacks for every transport, given the endpoint of a member that is there already."""
 
@@ -75,8 +82,10 @@ SPECS: dict[str, Callable[[str | None], StackSpec]] = {
 
 
 @contextmanager
-def members(count: int, kind: str, **settings: object) -> Iterator[list[sync.Group]]:
-    """So many members of one group, in one view."""
+def members(
+    count: int, kind: str, key: bytes | None = None, **settings: object
+) -> Iterator[list[sync.Group]]:
+    """Members of one group, in one view."""
     name, joined = group_name(), list[sync.Group]()
     with ExitStack() as stack:
         for number in range(count):
@@ -84,7 +93,7 @@ def members(count: int, kind: str, **settings: object) -> Iterator[list[sync.Gro
             spec = SPECS[kind](seed)
             if settings:
                 spec = spec.replace(**settings)
-            group = sync.join(name, spec, name=f"m{number}", timeout=SOON)
+            group = sync.join(name, spec, name=f"m{number}", timeout=SOON, key=key)
             stack.callback(group.close)
             joined.append(group)
         for group in joined:

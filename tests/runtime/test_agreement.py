@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from ringcast.parts.discovery import Discovery
-from ringcast.parts.membership.settings import Membership
+from ringcast.control.discovery import Discovery
+from ringcast.control.membership.settings import Membership
 from tests.runtime.members import (
     Process,
     await_one_view,

@@ -11,7 +11,7 @@ import pytest
 
 import ringcast
 from ringcast import Batch, ViewChange, presets, sync
-from ringcast.runtime.waiters import ThreadWaiter
+from ringcast.runtime.loop.waiters import ThreadWaiter
 from ringcast.transports import Memory
 from tests.runtime.support import (
     SOON,
@@ -27,6 +27,7 @@ from tests.runtime.support import (
     take_bytes,
     take_events,
 )
+from tests.runtime.waiting import block
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -326,7 +327,7 @@ def test_an_event_loop_that_is_blocked_is_not_suspected() -> None:
             spec = multicast().replace(capacity=50)
             async with ringcast.join(other._member.group, spec, timeout=SOON) as group:
                 await group.receive(timeout=SOON)
-                threading.Event().wait(3.0)  # Several times the silence that gets one suspected.
+                block(3.0)  # Several times the silence that gets one suspected.
                 return [bytes((await group.receive(timeout=SOON)).payload) for _ in range(500)]
 
         got: list[bytes] = []

@@ -4,16 +4,18 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import ringcast
 from ringcast import presets
-from ringcast.bench.form import form
-from ringcast.bench.job import BenchFailure, Job
-from ringcast.bench.namespace import Namespace
-from ringcast.bench.run import jobs_of, run_jobs
-from ringcast.bench.scenarios import SCENARIOS, Scenario
-from ringcast.parts.slow import Slow
+from ringcast.control.slow_members import SlowMembers
+from ringcast_bench.job import BenchFailure, Job
+from ringcast_bench.namespace import Namespace
+from ringcast_bench.run import jobs_of, run_jobs
+from ringcast_bench.scenarios import SCENARIOS, Scenario
+from ringcast_bench.views.form import form
 from tests.runtime.support import SOON
 
 PEERS = ("pyzmq", "zenoh", "nats", "redis")
@@ -74,7 +76,7 @@ def test_nobody_waits_for_the_one_that_is_slow() -> None:
     chosen = scenario("slow")
     patient = next(row for row in chosen.rows if row.pause)
     # The policy is not to be applied here, to whom it may concern on a slow machine.
-    row = replace(patient, spec=presets.loopback().insert(Slow(bound=60.0)))
+    row = replace(patient, spec=presets.loopback().insert(SlowMembers(bound=60.0)))
     jobs = [replace(job, count=2_000) for job in jobs_of(chosen, row, quick=True)]
     with Namespace() as network:
         assert run_jobs(jobs, network.enter)["rate"] > 0
@@ -95,7 +97,7 @@ def test_a_process_that_cannot_begin_makes_the_run_fail() -> None:
 
 def test_a_process_ends_with_the_one_that_started_it() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "ringcast.bench.child"],
+        [sys.executable, "-m", "ringcast_bench.child"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -141,3 +143,26 @@ def test_wrong_arguments_get_a_sentence(words: list[str], sentence: str) -> None
     assert done.returncode == 2
     assert sentence in done.stderr
     assert not done.stdout
+
+
+def test_a_sentence_says_what_to_install_where_the_benchmarks_are_missing() -> None:
+    source = str(Path(ringcast.__file__).parents[1])
+    script = (
+        "import sys; sys.path = [p for p in sys.path if not p.endswith('/bench')];"
+        "from ringcast.cli.main import main; sys.exit(main(['bench', '--list']))"
+    )
+    # -S: without the installed packages, among which are the benchmarks.
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {source!r}); {script}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert "pip install -e bench" in done.stderr
+
+
+def test_rows_from_workers_with_and_without_a_gateway() -> None:
+    script = (
+        "from ringcast_bench import sink; sink.ROWS = 1_000; sink.WORKERS = (1,);"
+        "print(*sink.table(), sep='\\n')"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == ["workers", "gateway"]

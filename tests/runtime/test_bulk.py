@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from ringcast import StackSpec, presets, sync
-from ringcast.parts.failure import Failure
+from ringcast.control.failure_detector import FailureDetector
 from tests.runtime.members import Process
 from tests.runtime.namespaces import namespace
 from tests.runtime.support import SPECS, group_name
@@ -22,7 +22,7 @@ TIME = 60.0
 """Seconds in which it has to be done on a machine that has much else to do."""
 
 
-PATIENT = Failure(interval=1.0, timeout=20.0, verify=5.0)
+PATIENT = FailureDetector(interval=1.0, timeout=20.0, verify=5.0)
 """Nobody crashes here, and a process that gets no turn for seconds is no reason for a view."""
 
 
@@ -123,7 +123,10 @@ def test_what_an_application_keeps_of_messages_stays_what_it_was() -> None:
     sizes = [9_000_000 + n for n in range(12)]
     messages = [bytes([n]) * size for n, size in enumerate(sizes)]
     name, spec = group_name(), bulk("multicast", None)
-    with sync.join(name, spec) as receiver, sync.join(name, spec, receive=False) as sender:
+    with (
+        sync.join(name, spec, views=True) as receiver,
+        sync.join(name, spec, receive=False) as sender,
+    ):
         thread = threading.Thread(target=lambda: sender.send_many(messages))
         thread.start()
         kept: list[bytes | memoryview] = []

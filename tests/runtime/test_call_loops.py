@@ -7,7 +7,7 @@ from contextlib import suppress
 import ringcast
 from ringcast import Message, sync
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.runtime.handlers import SyncOnCall
+from ringcast.runtime.api.handlers import SyncOnCall
 from tests.runtime.serving import drain, echo, serve, servers
 from tests.runtime.support import SOON, group_name, memory, running
 

@@ -12,7 +12,7 @@ from ringcast import Message, Outcome, Replies, sync
 from ringcast.layers.faults import Faults
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.unicast.layer import Unicast
-from ringcast.runtime.handlers import OnCall
+from ringcast.runtime.api.handlers import OnCall
 from tests.runtime.members import processes
 from tests.runtime.serving import drain, echo, serve, servers
 from tests.runtime.support import SOON, SPECS, come_back, group_name, memory, running
@@ -253,9 +253,9 @@ def test_a_call_can_be_cancelled() -> None:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await a.call(b"?", to=b.me, timeout=None)
-            desk = a.stats()["servicedesk"]
-            assert isinstance(desk, dict)
-            assert desk["calls"] == 0
+            correlator = a.stats()["services"]
+            assert isinstance(correlator, dict)
+            assert correlator["calls"] == 0
 
     asyncio.run(run())
 

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 import ringcast
 from ringcast import StackSpec, presets, sync
-from ringcast.parts.discovery import Discovery
+from ringcast.control.discovery import Discovery
 from ringcast.transports import Tcp, Udp
 from tests.runtime.members import Process
 from tests.runtime.namespaces import Wrapper, namespace
@@ -29,6 +28,7 @@ from tests.runtime.support import (
     running,
     take_bytes,
 )
+from tests.runtime.waiting import wait_until
 
 
 def by_file(directory: Path, **settings: object) -> StackSpec:
@@ -156,7 +156,7 @@ def test_a_directory_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> N
 def test_one_member_knows_a_seed_and_another_the_directory(tmp_path: Path) -> None:
     """The one in the middle knows both, and so all three are one group."""
     group = group_name()
-    with joined(group, presets.tcp().replace(QUICK)) as (a,):
+    with joined(group, presets.tcp(when_alone="create").replace(QUICK)) as (a,):
         both = by_file(tmp_path, seeds=(a.endpoint,))
         with joined(group, both) as (b,), joined(group, by_file(tmp_path)) as (c,):
             for member in (a, b, c):
@@ -248,7 +248,7 @@ def test_a_name_service_that_hangs_keeps_nobody_from_working(
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     group = group_name()
     try:
-        with joined(group, presets.tcp()) as (a,):
+        with joined(group, presets.tcp(when_alone="create")) as (a,):
             spec = presets.tcp(seeds=[a.endpoint], dns="hangs.test:7800", port=free_port())
             with joined(group, spec) as (b,):
                 assert asked.wait(SOON)
@@ -329,15 +329,17 @@ def ways(tmp_path: Path) -> dict[str, Discovery]:
 @pytest.mark.parametrize("way", range(4), ids=["multicast", "seeds", "dns", "file"])
 def test_a_member_that_finds_nobody_does_what_it_is_asked_to(way: int, tmp_path: Path) -> None:
     tried, discovery = list(ways(tmp_path).items())[way]
-    spec = presets.loopback() if way == 0 else presets.tcp()
+    spec = presets.loopback() if way == 0 else presets.tcp(when_alone="create")
     spec = spec.replace(discovery).replace("Discovery", timeout=0.1)
     with pytest.raises(ringcast.JoinFailed) as failed:
-        sync.join(group_name(), spec.replace("Discovery", alone="fail"), timeout=SOON)
+        sync.join(group_name(), spec.replace("Discovery", when_alone="fail"), timeout=SOON)
     assert f"no group found: tried {tried}" in str(failed.value)
     with pytest.raises(ringcast.Timeout) as late:
-        sync.join(group_name(), spec.replace("Discovery", alone="wait"), timeout=0.4)
+        sync.join(group_name(), spec.replace("Discovery", when_alone="wait"), timeout=0.4)
     assert f"not joined within 0.4 seconds: tried {tried} from" in str(late.value)
-    with sync.join(group_name(), spec.replace("Discovery", alone="found"), timeout=SOON) as alone:
+    with sync.join(
+        group_name(), spec.replace("Discovery", when_alone="create"), timeout=SOON
+    ) as alone:
         assert len(alone.view) == 1
 
 
@@ -353,15 +355,15 @@ def test_a_member_that_waits_joins_whoever_comes(
         Discovery(multicast=False, dns=f"service.test:{port}"),
         Discovery(multicast=False, file=str(tmp_path)),
     ][way]
-    stack = presets.loopback() if way == 0 else presets.tcp()
+    stack = presets.loopback() if way == 0 else presets.tcp(when_alone="create")
     found: list[sync.Group] = []
 
     def join() -> None:
-        waiting = stack.replace(discovery).replace("Discovery", alone="wait", timeout=0.1)
+        waiting = stack.replace(discovery).replace("Discovery", when_alone="wait", timeout=0.1)
         found.append(sync.join(group, waiting, timeout=SOON))
 
     with running(join):
-        founding = stack.replace(discovery).replace("Discovery", alone="found", timeout=0.1)
+        founding = stack.replace(discovery).replace("Discovery", when_alone="create", timeout=0.1)
         a = sync.join(group, founding.replace("transport", port=port), timeout=SOON)
     try:
         await_view(a, 2)
@@ -382,11 +384,3 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as lent:
         lent.bind(("0.0.0.0", 0))
         return int(lent.getsockname()[1])
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that nobody tells."""
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, "it never came to that"
-        threading.Event().wait(0.01)

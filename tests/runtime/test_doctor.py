@@ -69,7 +69,7 @@ def test_a_seed_of_another_group_over_udp(
     ("greeting", "expected"),
     [
         (b"RCtc\xff\0\0\0" + bytes(16), "speaks another version of the protocol"),
-        (b"SSH-2.0-OpenSSH_9.7 and so on\r\n", "is no member of a group: check the port"),
+        (b"SSH-2.0-OpenSSH_9.7 and so on\r\n", "is not a member of a group: check the port"),
         (b"", "takes connections and says nothing"),
     ],
     ids=["version", "stranger", "silent"],

@@ -1,7 +1,6 @@
 """Fifty members, a process each, that start at the same moment: one view, and everybody heard."""
 
 import os
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from ringcast import presets
 from tests.runtime.members import Process, hear_all
 from tests.runtime.namespaces import namespace
 from tests.runtime.support import group_name
+from tests.runtime.waiting import block
 
 COUNT = 50
 LONG = 120.0
@@ -59,7 +59,7 @@ def memory(member: Process) -> int:
 def idle_share(members: list[Process]) -> float:
     """The share of a core that one takes on average, with nothing to do."""
     before, began = sum(map(cpu_seconds, members)), time.monotonic()
-    threading.Event().wait(IDLE)
+    block(IDLE)
     used = sum(map(cpu_seconds, members)) - before
     return used / (time.monotonic() - began) / len(members)
 

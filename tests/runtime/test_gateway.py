@@ -13,7 +13,7 @@ import pytest
 
 from ringcast import Closed, ConfigError, LocalError, Timeout, TooLarge, sync
 from ringcast.gateway import Client, Settings, client, connect
-from ringcast.gateway.words import NUMBER, frame_of
+from ringcast.gateway.protocol import NUMBER, frame_of
 from tests.runtime.support import (
     SOON,
     await_view,

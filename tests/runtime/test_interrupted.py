@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ringcast import Closed, LocalError, Message, Outcome, sync
+from ringcast.control.failure_detector import FailureDetector
 from tests.runtime.support import SOON, await_view, group_name, members, memory, running
 
 CALLS: list[Callable[[sync.Group], object]] = [
@@ -32,7 +33,7 @@ def test_a_handler_that_interrupts_the_group_does_not_wait_for_itself(
 
 @pytest.mark.parametrize("end", [sync.Group.leave, sync.Group.close])
 def test_a_handler_may_end_the_group_under_whoever_waits(end: Callable[[sync.Group], None]) -> None:
-    for place in ("_member._lock", "_driver._guest"):
+    for place in ("_member._lock", "_driver._caller_lock"):
         group = sync.join(group_name(), memory())
         holder, lock = place.split(".")
         with getattr(getattr(group, holder), lock):
@@ -52,6 +53,18 @@ def test_an_interrupt_half_way_ends_the_group_and_is_no_bug(
         with pytest.raises(Closed):
             group.send(b"x")
     assert len([record for record in caplog.records if record.levelname == "ERROR"]) == lines
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("bug")])
+def test_the_others_are_told_of_a_member_that_fails_half_way(error: BaseException) -> None:
+    name, patient = group_name(), memory().replace(FailureDetector(interval=1.0, timeout=600.0))
+    with sync.join(name, patient) as first, sync.join(name, patient) as second:
+        failing = sync.join(name, patient)
+        await_view(first, 3)
+        failing._member.fail(error)
+        await_view(first, 2)
+        await_view(second, 2)
+        failing.close()
 
 
 def test_who_is_forgotten_holds_nobody_back() -> None:
@@ -84,7 +97,7 @@ FORK = """
 import os, sys
 from ringcast import Closed, sync, presets
 
-spec = presets.loopback() if sys.argv[2] == "multicast" else presets.tcp(alone="found")
+spec = presets.loopback() if sys.argv[2] == "multicast" else presets.tcp(when_alone="create")
 group = sync.join(sys.argv[1], spec)
 group.send(b"1", timeout=10.0)
 assert group.receive(timeout=10.0).payload == b"1"

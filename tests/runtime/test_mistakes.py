@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import ringcast
-from ringcast import ConfigError, LocalError, NotMember, sync
+from ringcast import ConfigError, LocalError, NotMember, Timeout, presets, sync
 from tests.runtime.support import SOON, SPECS, group_name, memory
 
 NAN = float("nan")
@@ -90,3 +90,20 @@ def test_without_descriptors_there_is_no_member_and_nothing_is_left_open(
     with pytest.raises(ConfigError, match=r"Too many open files.*ulimit"):
         sync.join(group_name(), SPECS[kind](None))
     assert len(os.listdir("/proc/self/fd")) == before - left
+
+
+def test_a_join_that_waits_says_for_whom(caplog: pytest.LogCaptureFixture) -> None:
+    seed = presets.tcp(seeds=["127.0.0.1:9"])
+    with pytest.raises(Timeout):
+        sync.join(group_name(), seed, timeout=1.0)
+
+    async def join() -> None:
+        with pytest.raises(Timeout):
+            await ringcast.join(group_name(), seed, timeout=1.0)
+
+    asyncio.run(join())
+    told = [r.getMessage() for r in caplog.records if r.name == "ringcast.join"]
+    assert len(told) >= 2, "once per join, and again on a slow machine"
+    for text in told:
+        assert "not joined yet: tried seeds 127.0.0.1:9" in text
+        assert "nobody listens there" in text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ringcast import StackSpec, presets
-from ringcast.parts.membership.settings import Membership
+from ringcast.control.membership.settings import Membership
 from ringcast.transports import Tcp, Udp
 from tests.runtime.members import Process, await_one_view, expect_agreement, hear_all
 from tests.runtime.namespaces import Lan, lan
@@ -37,7 +37,8 @@ def stack(kind: str, side: int, seed: str | None) -> StackSpec:
     if kind == "multicast":
         spec = presets.loopback().replace(Udp(bind=address))
     else:
-        spec = presets.tcp(seeds=[seed] if seed else [], bind=address)
+        found = {"seeds": [seed]} if seed else {"when_alone": "create"}
+        spec = presets.tcp(bind=address, **found)
     return spec.replace(QUICK).replace("Discovery", merge_interval=MERGE_INTERVAL)
 
 

@@ -3,17 +3,18 @@
 import errno
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ringcast import sync
+from ringcast.control.failure_detector import FailureDetector
 from ringcast.journal import Files, Journal, JournalFull, JournalWriter
-from ringcast.journal.recorder import Recorder
+from ringcast.journal.write.recorder import Recorder
 from tests.runtime.command import Command, endpoint, node, run
-from tests.runtime.support import SOON, members, numbered, running
+from tests.runtime.support import SOON, group_name, members, memory, numbered, running
+from tests.runtime.waiting import wait_until
 
 
 class StuckDisk(Files):
@@ -112,15 +113,17 @@ def test_stopping_while_the_disk_is_stuck_acks_nothing_either(tmp_path: Path) ->
     assert payloads(tmp_path / "j")[:1] == [b"x"]
 
 
-def test_a_full_disk_stops_the_recorder_and_not_the_group(tmp_path: Path) -> None:
-    with members(2, "memory") as (sender, recording):
+def test_a_recorder_with_a_full_disk_leaves_the_group(tmp_path: Path) -> None:
+    patient = memory().replace(FailureDetector(interval=1.0, timeout=600.0))
+    name = group_name()
+    with sync.join(name, patient) as sender, sync.join(name, patient) as recording:
         journal = JournalWriter(tmp_path / "j", "g", recording.me, files=FullDisk())
         recorder = Recorder(recording, journal)
         with running(receiver(sender)):
             sender.send(b"x", timeout=SOON)
             with pytest.raises(JournalFull, match="free some space"):
                 recorder.run()
-            assert recording.closed == "closed"
+            assert recording.closed == "left"
             wait_until(lambda: len(sender.view) == 1)
             sender.send(b"y", timeout=SOON)
             sender.leave(timeout=SOON)
@@ -166,16 +169,8 @@ def test_a_place_that_is_no_journal_is_refused_in_a_sentence(tmp_path: Path, hom
 
 def acks(sender: sync.Group) -> dict[str, int]:
     """What each member has acked of this one's messages."""
-    layer = sender.stats()["nakack4layer"]
+    layer = sender.stats()["multicast"]
     assert isinstance(layer, dict)
     found = layer["acks"]
     assert isinstance(found, dict)
     return found
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that nobody tells."""
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, "it never came to that"
-        threading.Event().wait(0.005)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import ringcast
 from ringcast import sync
-from ringcast.feed import Feed, Stamp
+from ringcast.job_rows import RowDeduplicator, Stamp
 from tests.runtime.support import SOON, group_name, members, memory
 
 ROWS = [b"a", b"b", b"c"]
@@ -19,10 +19,10 @@ def attempt() -> list[bytes]:
 def test_threads_see_each_row_once() -> None:
     with members(2, "memory") as (sender, receiver):
         sender.send_many([b"before", *attempt()[:2], b"between", *attempt()])
-        feed = Feed()
-        rows = sync.rows(receiver, feed)
+        deduplicator = RowDeduplicator()
+        rows = sync.rows(receiver, deduplicator)
         assert [next(rows).value for _ in ROWS] == ROWS
-        assert feed.repeats == 2
+        assert deduplicator.repeats == 2
 
 
 def test_tasks_see_each_row_once() -> None:

@@ -1,6 +1,7 @@
 """Threads and tasks that read one group: each message goes to one of them, who may wait for it."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 import ringcast
@@ -43,3 +44,22 @@ def test_a_task_that_waits_gets_what_another_has_begun_to_read() -> None:
                 assert got == {2 * number + 1, 2 * number + 2}
 
     asyncio.run(run())
+
+
+def test_threads_that_add_messages_cause_no_request() -> None:
+    with members(2, "memory") as (a, b):
+
+        def add() -> None:
+            for _ in range(500):
+                a.send(b"x")
+
+        threads = [threading.Thread(target=add) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert len(take_bytes(b, 2_000)) == 2_000
+        for thread in threads:
+            thread.join()
+        assert len(take_bytes(a, 2_000)) == 2_000
+        counters = b.stats()["counters"]
+        assert isinstance(counters, dict)
+        assert counters.get("requested", 0) == 0

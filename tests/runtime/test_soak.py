@@ -10,7 +10,7 @@ import pytest
 from ringcast.demo.process import MemberProcess
 from ringcast.soak.cast import Cast
 from ringcast.soak.inspector import Inspector
-from ringcast.soak.plan import Plan
+from ringcast.soak.plan import SoakPlan
 from ringcast.soak.run import soak
 from tests.runtime.command import run
 
@@ -45,14 +45,14 @@ def test_a_member_that_dies_on_its_own_is_a_problem(
         return join(cast)
 
     monkeypatch.setattr(Cast, "join", join_and_kill)
-    outcome = soak(Plan(out=tmp_path / "soak", minutes=1.0, steady=2), lambda line: None)
+    outcome = soak(SoakPlan(out=tmp_path / "soak", minutes=1.0, steady=2), lambda line: None)
     assert not outcome.is_clean
-    assert "steady-1 ended before it come to the view of all" in outcome.stuck
+    assert "steady-1 ended before it reached the view of all" in outcome.stuck
     assert outcome.verdict().startswith("BROKEN: 1 problem")
 
 
 def test_memory_that_grows_is_a_problem(tmp_path: Path) -> None:
-    plan = Plan(out=tmp_path / "soak", minutes=0.05, steady=2, file_growth=-1)
+    plan = SoakPlan(out=tmp_path / "soak", minutes=0.05, steady=2, file_growth=-1)
     outcome = soak(plan, lambda line: None)
     assert outcome.violations == []
     assert [line for line in outcome.growth if "descriptors more" in line]
@@ -63,7 +63,7 @@ def test_nothing_outlives_the_cast(tmp_path: Path) -> None:
     from ringcast.soak.plan import prepare
     from ringcast.trace.rules import rules_of
 
-    plan = Plan(out=tmp_path / "soak", steady=2)
+    plan = SoakPlan(out=tmp_path / "soak", steady=2)
     prepare(plan)
     with ExitStack() as stack:
         cast = Cast(plan, stack, Inspector(plan.trace, rules_of(plan.stack())))

@@ -13,7 +13,7 @@ import pytest
 
 import ringcast
 from ringcast import Batch, ViewChange, sync
-from ringcast.core.batch import Payload
+from ringcast.core.model.batch import Payload
 from ringcast.layers.faults import Faults
 from ringcast.layers.unicast.layer import Unicast
 from tests.runtime.serving import drain, serve
@@ -152,7 +152,7 @@ def test_the_state_is_taken_when_the_application_has_come_there() -> None:
         batch = next(events)
         assert isinstance(batch, Batch)  # In hand: three messages.
         with sync.join(name, memory(), state=True) as b:
-            with pytest.raises(ringcast.Timeout, match="has not begun; does its application"):
+            with pytest.raises(ringcast.Timeout, match="has not begun: check that its application"):
                 b.state(timeout=0.2)
             seen.extend(map(bytes, batch.payloads))
             with running(lambda: drain_into(a, seen)):

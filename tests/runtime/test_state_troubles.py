@@ -14,7 +14,7 @@ import pytest
 
 import ringcast
 from ringcast import sync
-from ringcast.core.batch import Payload
+from ringcast.core.model.batch import Payload
 from tests.runtime.serving import drain
 from tests.runtime.support import (
     ROOT,
@@ -142,6 +142,22 @@ def test_a_killed_giver_is_replaced(tmp_path: Path) -> None:
         come_back(late)
         heir.leave()
     assert begun == 2
+
+
+def test_a_newcomer_gets_the_state_though_the_coordinator_was_just_killed(tmp_path: Path) -> None:
+    """Before the crash is noticed, a newcomer hears another member and creates no group."""
+    name = group_name()
+    with (
+        giver(name, tmp_path) as process,
+        sync.join(name, multicast(), name="heir", on_state_request=lambda: b"heritage") as heir,
+        running(lambda: drain(heir)),
+    ):
+        assert len(heir.view) == 2
+        process.send_signal(signal.SIGKILL)
+        with sync.join(name, multicast(), name="late", state=True, timeout=SOON) as late:
+            assert late.state(timeout=30.0) == b"heritage"
+            assert {peer.name for peer in late.view.peers} == {"heir", "late"}
+        heir.leave()
 
 
 def test_a_killed_newcomer_is_not_sent_to(tmp_path: Path) -> None:

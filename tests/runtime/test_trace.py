@@ -2,10 +2,8 @@
 
 import logging
 import shutil
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from tests.runtime.support import (
     running,
     take,
 )
+from tests.runtime.waiting import wait_until
 
 
 @contextmanager
@@ -217,11 +216,3 @@ def test_a_trace_needs_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is a file"):
         sync.join(group_name(), memory(), observer=LiveTrace(tmp_path / "file"))
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that nobody tells."""
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, "it never came to that"
-        threading.Event().wait(0.005)

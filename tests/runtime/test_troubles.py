@@ -81,14 +81,14 @@ def other_groups_nearby(
     path, _ = multicast(place)
     endpoint(node(running, home, group_name(), "ann", "--spec", path))
     # Whoever is of another group speaks now and then, and is heard within that time.
-    words = ("--spec", path, "--alone", "wait", "--timeout", "3")
+    words = ("--spec", path, "--when-alone", "wait", "--timeout", "3")
     said = "a member of another group is there"
     return Trouble(words, said, "multicast", "warning: 1 members of other groups are heard")
 
 
 def another_version(stack: ExitStack, running: list[Command], home: Path, place: Path) -> Trouble:
     seed = stack.enter_context(greeter(b"RCtc\xff\0\0\0" + bytes(16)))
-    said = "somebody there speaks another version of the protocol: update one of the two"
+    said = "a process there speaks another version of the protocol: update one of the two"
     return Trouble(("--seeds", seed), said, "seed", f"problem: {seed} speaks another version")
 
 
@@ -97,15 +97,15 @@ def another_version_nearby(
 ) -> Trouble:
     path, spec = multicast(place)
     stack.enter_context(shouting(spec, b"RC\xff" + bytes(60)))
-    words = ("--spec", path, "--alone", "wait")
-    said = "somebody there speaks another version of the protocol: update one of the two"
+    words = ("--spec", path, "--when-alone", "wait")
+    said = "a process there speaks another version of the protocol: update one of the two"
     return Trouble(words, said, "multicast", "speaks another version of the protocol (version 255")
 
 
 def no_member(stack: ExitStack, running: list[Command], home: Path, place: Path) -> Trouble:
     seed = stack.enter_context(greeter(b"SSH-2.0-OpenSSH_9.7 and so on\r\n"))
-    said = "what listens there is no member of a group: check the port"
-    return Trouble(("--seeds", seed), said, "seed", f"problem: {seed} is no member of a group")
+    said = "what listens there is not a member of a group: check the port"
+    return Trouble(("--seeds", seed), said, "seed", f"problem: {seed} is not a member of a group")
 
 
 TROUBLES = {
@@ -131,6 +131,6 @@ def test_a_trouble_is_one_sentence_and_the_doctor_finds_it(trouble: Trouble, hom
     assert trouble.sentence in said
     assert all(line.startswith("ringcast: ") for line in logged), "no traces, no noise"
     words = (*words[:-2], "--timeout", "3") if "--spec" in words else words
-    words = tuple(word for word in words if word not in ("--alone", "wait"))
+    words = tuple(word for word in words if word not in ("--when-alone", "wait"))
     _, found = doctor(home, "--group", "g", *words, wrapper=trouble.wrapper, topic=trouble.topic)
     assert any(trouble.finding in text for text in found), found

@@ -5,13 +5,13 @@ from random import Random
 import pytest
 
 from ringcast import presets
-from ringcast.core.address import Address
-from ringcast.core.codec import encode, group_id
-from ringcast.core.frames import Ack, Alive, Data, Frame, Leave, Nak, Vote
-from ringcast.core.ranges import RangeSet
-from ringcast.core.view import ViewId
+from ringcast.core.model.address import Address
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Ack, Alive, Data, Frame, Leave, Nak, Vote
 from ringcast.sim import World
-from ringcast.sim.chaos import Tap
+from ringcast.sim.swarm.actions import ChaosListener
 
 GROUP = group_id("sim")
 
@@ -22,7 +22,7 @@ def datagram(source: Address, *frames: Frame, group: int = GROUP) -> bytes:
 
 @pytest.fixture
 def world() -> World:
-    world = World(seed=1, spec=presets.lan(), observer=Tap(None))
+    world = World(seed=1, spec=presets.lan(), observer=ChaosListener(None))
     world.join("a", "b", "c")
     return world
 
@@ -110,7 +110,7 @@ def test_requests_for_what_does_not_exist(world: World) -> None:
 
 def test_everything_that_was_ever_sent_is_replayed(world: World) -> None:
     a = world.members["a"]
-    assert isinstance(world.observer, Tap)
+    assert isinstance(world.observer, ChaosListener)
     for _ in range(20):
         a.send([b"x"] * 5)
         world.run(0.05)

@@ -3,10 +3,11 @@
 import pytest
 
 from ringcast import presets
+from ringcast.core.model.batch import Batch
 from ringcast.errors import ConfigError, TooLarge
-from ringcast.layers.flow import Flow
+from ringcast.layers.flow.layer import Flow
 from ringcast.layers.multicast.nakack3 import NakAck3
-from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.sim import Member, World
 from ringcast.spec import StackSpec
 
@@ -143,3 +144,30 @@ def test_what_is_larger_than_the_credits_is_refused_though_others_wait_for_them(
 def test_times_that_do_not_rise_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"NakAck4.max_block_times"):
         NakAck4(max_block_times=text)
+
+
+# --- what is counted ------------------------------------------------------------------------------
+
+
+def test_the_time_that_sends_wait_is_counted_by_reason() -> None:
+    world = World(seed=1, spec=presets.lan().replace(NakAck4(capacity=16)))
+    a, b = world.join("a", "b")
+    b.busy()
+    a.send_many([b"x"] * 40)
+    world.run(2.0)
+    b.idle()
+    world.run(1.0)
+    assert len(b.delivered) == 40
+    assert 1_900 <= a.stack.counters["blocked_ms_window"] <= 2_200
+    assert "blocked_ms_view_change" not in a.stack.counters
+
+
+def test_messages_past_the_window_are_counted_as_dropped() -> None:
+    world = World(seed=1, spec=presets.lan().replace(NakAck4(capacity=16)))
+    a, b = world.join("a", "b")
+    window = next(part for part in b.stack.parts if isinstance(part, NakAck4Layer)).windows[a.me]
+    window.put(Batch(a.me, [b"x"] * 3, 3, first=window.high + 15))
+    assert b.stack.counters["dropped_past_window"] == 1
+    counters = b.stats()["counters"]
+    assert isinstance(counters, dict)
+    assert counters["dropped_past_window"] == 1

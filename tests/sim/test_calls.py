@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from ringcast import presets
-from ringcast.core.batch import Message
+from ringcast.core.model.batch import Message
 from ringcast.errors import LocalError
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.wire import Wire

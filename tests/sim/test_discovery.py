@@ -46,3 +46,124 @@ def test_a_directory_full_of_the_dead_keeps_nobody_from_anybody() -> None:
     members = world.join("a", "b", "c")
     assert len({member.view for member in members}) == 1
     assert world.now < 5.0
+
+
+# A newcomer while the coordinator is dead --------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("spec", [presets.lan(), presets.loopback()], ids=["lan", "loopback"])
+def test_a_newcomer_finds_a_group_whose_coordinator_has_just_crashed(
+    spec: StackSpec, seed: int
+) -> None:
+    world = World(seed, spec)
+    a, b, c = world.join("a", "b", "c")
+    a.crash()
+    world.run(0.05)
+    d = world.start("d")
+    world.run_until(lambda: d.view is not None, 10.0)
+    assert d.view is not None
+    assert {b.me, c.me} <= set(d.view), "it did not create a group of its own"
+    assert world.check() == []
+
+
+def test_one_member_answers_for_a_dead_coordinator_and_the_others_keep_quiet() -> None:
+    world = World(3, presets.lan())
+    a, *others = world.join(*"abcdefghij")
+    a.crash()
+    d = world.start("newcomer")
+    world.run(0.3)
+    answers = sum(m.stack.counters["answered_for_coordinator"] for m in others)
+    questions = 0.3 / 0.06 * 2
+    assert 1 <= answers <= questions, "about one per question, not one per member"
+    assert d.view is None
+
+
+def test_a_late_coordinator_of_a_large_group_is_not_answered_for_by_everybody() -> None:
+    """Fifty members on one busy machine: answers of all to all made it busier still."""
+    world = World(5, presets.loopback())
+    members = world.join(*(f"m{number}" for number in range(50)))
+    world.network.set_all(
+        "delay", (0.15, 0.15)
+    )  # Longer than the slots: no answer is heard in time.
+    world.start("newcomer")
+    world.run(1.0)
+    answering = [m for m in members if m.stack.counters["answered_for_coordinator"]]
+    assert 1 <= len(answering) <= 3
+
+
+def test_the_coordinator_answers_alone_while_it_lives() -> None:
+    world = World(4, presets.lan())
+    members = world.join(*"abcde")
+    world.join("f")
+    assert sum(m.stack.counters["answered_for_coordinator"] for m in members) <= 1
+
+
+@pytest.mark.parametrize("spec", [presets.lan(), presets.loopback()], ids=["lan", "loopback"])
+def test_a_joiner_that_the_coordinator_does_not_answer_hints_at_its_crash(spec: StackSpec) -> None:
+    """Without a hint the crash is found after up to four seconds."""
+    world = World(5, spec)
+    a, b, c = world.join("a", "b", "c")
+    a.crash()
+    d = world.start("d")
+    world.run_until(lambda: d.view is not None, 1.5)
+    assert d.view is not None
+    assert set(d.view) == {b.me, c.me, d.me}
+
+
+def test_a_hint_about_a_living_member_makes_no_view() -> None:
+    world = World(6, presets.lan())
+    a, b, c = world.join("a", "b", "c")
+    views = len(a.views)
+    for _ in range(20):
+        for member in (b, c):
+            member.stack.hint([a.stack.env.peer.endpoint], world.now)
+        world.run(0.3)
+    assert len(a.views) == views
+
+
+def test_a_hint_about_a_dead_member_is_a_view_without_it_in_under_a_second() -> None:
+    world = World(7, presets.lan())
+    a, b, c = world.join("a", "b", "c")
+    a.crash()
+    world.run(0.05)
+    c.stack.hint([a.stack.env.peer.endpoint], world.now)
+    world.run_until(lambda: b.view is not None and a.me not in b.view, 0.8)
+
+
+def test_a_crash_that_the_system_reports_is_a_view_at_once() -> None:
+    seconds = list[float]()
+    for seed in range(10):
+        world = World(seed, presets.loopback(), refuse=True)
+        members = world.join(*"abcde")
+        world.run(1.0)
+        victims = ([0], [3], [0, 1])[seed % 3]
+        for victim in victims:
+            members[victim].crash()
+        began = world.now
+        world.run_until(lambda world=world: world.united, 0.6)  # type: ignore[misc]
+        seconds.append(world.now - began)
+    assert sorted(seconds)[5] <= 0.3
+
+
+def test_a_process_at_the_endpoint_of_a_dead_member_is_in_the_group_at_once() -> None:
+    for seed in range(6):
+        world = World(seed, presets.lan())
+        members = world.join(*"abcd")
+        members[seed % 4].restart()
+        world.run_until(lambda world=world: world.united, 0.5)  # type: ignore[misc]
+
+
+def test_a_member_that_only_one_other_does_not_reach_is_not_removed_by_a_hint() -> None:
+    """A firewall between the coordinator and a member rejects for a second."""
+    world = World(3, presets.lan())
+    a, b, *_ = world.join(*"abcd")
+    view = a.view
+    rule = world.drop(lambda f: {f.source, f.target} == {"a", "b"})
+    for _ in range(20):
+        a.stack.hint([b.stack.env.peer.endpoint], world.now)
+        b.stack.hint([a.stack.env.peer.endpoint], world.now)
+        world.run(0.05)
+    rule.remove()
+    world.run(5.0)
+    assert a.view == b.view == view

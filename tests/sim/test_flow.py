@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 from ringcast import presets
-from ringcast.core.events import Expelled
+from ringcast.control.discovery import Discovery
+from ringcast.control.slow_members import SlowMembers
+from ringcast.core.model.events import Expelled
 from ringcast.errors import TooLarge
-from ringcast.layers.flow import Flow, FlowLayer
+from ringcast.layers.flow.layer import Flow, FlowLayer
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.parts.discovery import Discovery
-from ringcast.parts.slow import Slow
 from ringcast.sim import Member, World
-from ringcast.sim.faults import Sighting
+from ringcast.sim.engine.faults import FrameInFlight
 from ringcast.spec import StackSpec
 
 CREDITS = 20_000
@@ -57,7 +57,7 @@ def test_with_every_third_of_them_lost_the_sender_never_hangs(kind: str) -> None
     world, a, b, c = trio()
     seen: Counter[str] = Counter()
 
-    def is_third(frame: Sighting) -> bool:
+    def is_third(frame: FrameInFlight) -> bool:
         seen[kind] += frame.kind == kind
         return frame.kind == kind and seen[kind] % 3 == 0
 
@@ -202,11 +202,11 @@ def test_one_that_leaves_has_first_sent_what_it_was_given_though_it_waits_for_cr
 
 
 def test_a_slow_member_is_waited_for_by_name() -> None:
-    world, a, _b, c = trio(spec=stable().insert(Slow(bound=2.0)))
+    world, a, _b, c = trio(spec=stable().insert(SlowMembers(bound=2.0)))
     c.busy()
     a.send(messages(100))
     world.run(10.0)
-    slow = a.stats()["slowpart"]
+    slow = a.stats()["slow"]
     assert isinstance(slow, dict)
     assert slow["held_back"] == {"c": pytest.approx(10.0, abs=1.0)}
     assert a.blocked
@@ -219,7 +219,7 @@ def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
     slow: str, loss: float, window: str
 ) -> None:
     spec = stable() if window == "credits" else presets.lan().replace(NakAck4(capacity=20))
-    world, *members = trio(spec=spec.insert(Slow(policy="evict", bound=2.0)))
+    world, *members = trio(spec=spec.insert(SlowMembers(policy="evict", bound=2.0)))
     still = world.members[slow]
     sender, other = (member for member in members if member is not still)
     world.loss = loss
@@ -243,7 +243,7 @@ def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
 def test_a_member_that_stays_slow_costs_the_others_a_tenth_of_their_time() -> None:
     """It stays away for ten times the bound, and is back each time within a search of that."""
     spec = presets.lan().replace(NakAck4(capacity=20), Discovery(merge_interval=0.5))
-    world, sender, other, slow = trio(spec=spec.insert(Slow(policy="evict", bound=0.2)))
+    world, sender, other, slow = trio(spec=spec.insert(SlowMembers(policy="evict", bound=0.2)))
     slow.busy()
     for _ in range(3):
         began = world.now

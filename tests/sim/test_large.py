@@ -7,21 +7,21 @@ from random import Random
 import pytest
 
 from ringcast import presets
-from ringcast.core.batch import Batch
-from ringcast.core.events import Event, Progress, Undelivered
+from ringcast.control.slow_members import SlowMembers
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Event, Progress, Undelivered
 from ringcast.errors import TooLarge
-from ringcast.layers.fragment import Fragment, FragmentLayer
-from ringcast.layers.large import Large, LargeLayer
-from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.pace import ASKS, Pace
-from ringcast.parts.slow import Slow
+from ringcast.layers.fragment.layer import Fragment, FragmentLayer
+from ringcast.layers.large import LargeMessages, LargeMessagesLayer
+from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
+from ringcast.layers.pacing import ASKS, Pacing
 from ringcast.sim import Member, World
-from ringcast.sim.faults import Parcel
-from ringcast.sim.network import Fate
+from ringcast.sim.engine.faults import Parcel
+from ringcast.sim.engine.network import Fate
 from ringcast.spec import StackSpec
 
-LARGE, SLOW = Large(), Slow(policy="skip", bound=2.0)
-HELD_BACK = Pace().patience + 1.25 * SLOW.bound
+LARGE, SLOW = LargeMessages(), SlowMembers(policy="skip", bound=2.0)
+HELD_BACK = Pacing().patience + 1.25 * SLOW.bound
 """How long one that stands still holds the others up, at the most: see docs/large-messages.md."""
 KEPT = LARGE.ack_timeout * (LARGE.attempts + 1)
 """How long the sender keeps anything after the last fragment, at the most."""
@@ -141,8 +141,22 @@ def test_acks_are_messages_times_receivers_and_nothing_else() -> None:
     assert world.frames["WHOLE"] == 5 * 20
     assert (world.frames["ACK"], world.frames["UNACKED"]) == (0, 0)
     # Flow control asks a few, and not all.
-    assert 0 < world.frames["CREDIT"] <= Pace().asked * 5 * 3_000_000 / (Pace().max_bytes / ASKS)
+    assert (
+        0 < world.frames["CREDIT"] <= Pacing().asked * 5 * 3_000_000 / (Pacing().max_bytes / ASKS)
+    )
     assert world.check() == []
+
+
+@pytest.mark.parametrize("size", [1_100_000, 1_900_000])
+def test_a_message_that_fits_the_window_costs_one_ack(size: int) -> None:
+    window = NakAck4(max_bytes=2_000_000, flight_bytes=2_000_000, retain=False)
+    world = World(seed=3, spec=bulk().replace(window), keep=False)
+    a, *receivers = world.join("a", "b", "c", "d")
+    for _ in range(3):
+        a.send(bytes(size))
+    world.settle()
+    assert all(len(member.delivered) == 3 for member in receivers)
+    assert (world.frames["WHOLE"], world.frames["ACK"]) == (3 * len(receivers), 0)
 
 
 def test_a_message_larger_than_the_window_costs_an_ack_for_each_half_of_it() -> None:
@@ -240,6 +254,57 @@ def test_the_sender_dies_after_half_the_fragments_and_nothing_is_left(preset: st
     assert world.check() == []
 
 
+# --- what is given up ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stack", ["bulk", "lan"])
+def test_small_messages_survive_a_path_that_is_cut_for_longer_than_the_timeout(stack: str) -> None:
+    spec = presets.bulk() if stack == "bulk" else presets.lan().insert(LARGE)
+    world = World(seed=1, spec=spec)
+    a, b, c = world.join("a", "b", "c")
+    rule = world.drop(lambda f: f.target == "c" and f.kind == "DATA")
+    for _ in range(100):
+        a.send(bytes(1_000))
+        world.run(0.02)
+    world.run(12.0)
+    rule.remove()
+    world.run(3.0)
+    assert (len(b.delivered), len(c.delivered), c.skipped) == (100, 100, [])
+    assert world.check() == []
+
+
+def test_the_checker_finds_small_messages_that_are_given_up_in_silence() -> None:
+    world = World(seed=1, spec=presets.bulk())
+    a, _, c = world.join("a", "b", "c")
+    rule = world.drop(lambda f: f.target == "c" and f.kind == "DATA")
+    a.send(bytes(1_000))
+    world.run(0.5)
+    layer = next(part for part in c.stack.parts if isinstance(part, NakAck4Layer))
+    layer.give_up(a.me, 1, 1, "for this test")
+    rule.remove()
+    world.run(1.0)
+    (violation,) = world.check()
+    assert "told nothing" in violation.text
+
+
+def test_only_the_message_whose_time_is_over_is_freed_at_the_sender() -> None:
+    spec = bulk().without("slow").replace(LargeMessages(receive_timeout=60.0))
+    world = World(seed=1, spec=spec)
+    a, b, c = world.join("a", "b", "c")
+    rule = world.drop(lambda f: f.target == "c" and f.kind == "DATA")
+    a.send(bytes(200_000))
+    world.run(KEPT - 1.2)
+    a.send(bytes(300_000))
+    world.run(2.0)
+    assert [event.members for event in reported(a)] == [(c.me,)]
+    assert a.probe.nbytes >= 300_000
+    rule.remove()
+    world.run(3.0)
+    assert [len(m.payload) for m in c.delivered] == [300_000]
+    assert (len(b.delivered), len(reported(a)), a.probe.outstanding) == (2, 1, 0)
+    assert world.check() == []
+
+
 # --- bounds --------------------------------------------------------------------------------------
 
 
@@ -283,6 +348,6 @@ def test_nobody_is_reported_when_all_keep_up() -> None:
     for member in members:
         assert len(member.delivered) == 12
         assert (reported(member), member.skipped) == ([], [])
-        layer = next(part for part in member.stack.parts if isinstance(part, LargeLayer))
+        layer = next(part for part in member.stack.parts if isinstance(part, LargeMessagesLayer))
         assert layer.unacked == {}
     assert world.check() == []

@@ -3,11 +3,11 @@
 import pytest
 
 from ringcast import presets
-from ringcast.core.codec import encode, group_id
-from ringcast.core.events import Expelled, Merged
-from ringcast.core.frames import Present
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.core.model.events import Expelled, Merged
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Present
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.parts.failure import Failure
 from ringcast.sim import Member, World
 
 
@@ -136,7 +136,9 @@ def test_what_a_leaver_sent_is_had_from_the_others() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_who_answers_slowly_is_asked_on(seed: int) -> None:
     """The dead, asked meanwhile, do not get the credit for what comes from the living."""
-    spec = presets.lan().replace(NakAck4(request_messages=1), Failure(interval=0.2, timeout=1.0))
+    spec = presets.lan().replace(
+        NakAck4(request_messages=1), FailureDetector(interval=0.2, timeout=1.0)
+    )
     world = World(seed=seed, spec=spec)
     a, b, c = world.join("a", "b", "c")
     c.crash()
@@ -303,7 +305,7 @@ def test_a_dead_coordinator_that_others_tell_of_is_not_waited_for() -> None:
     a.crash()
     world.heal()
     assert a.view is not None
-    hearsay = Present(c.stack.env.peer, a.view.id, a.stack.env.peer)
+    hearsay = Present(c.stack.env.peer, a.view.id, a.stack.env.peer, 0, 0)
     world.inject(b"".join(encode(group_id("sim"), c.me, [hearsay])), b)
     began = world.now
     expect_one_view(world, b, c)
@@ -352,7 +354,7 @@ def test_what_is_for_a_former_life_does_not_reach_the_next() -> None:
 
 def test_everybody_before_the_last_member_is_gone() -> None:
     """With one watcher each, the ring has to close over the dead one by one."""
-    spec = presets.lan().replace(Failure(interval=0.1, timeout=0.5, verify=0.2, watchers=1))
+    spec = presets.lan().replace(FailureDetector(interval=0.1, timeout=0.5, verify=0.2, watchers=1))
     world = World(seed=13, spec=spec)
     *others, last = world.join(*"abcdef")
     for member in others:
@@ -395,3 +397,17 @@ def test_everybody_leaves_at_once() -> None:
     world.run(seconds=2.0)
     assert [member.alive for member in members] == [False] * 4
     assert world.check() == []
+
+
+def test_a_partition_that_heals_is_one_view_within_three_seconds_with_the_defaults() -> None:
+    seconds = list[float]()
+    for seed in range(9):
+        world = World(seed, presets.lan())
+        a, b, c, d, e = world.join(*"abcde")
+        world.partition([a, b, c], [d, e])
+        world.run(10.0 + seed / 3)
+        world.heal()
+        began = world.now
+        world.run_until(lambda world=world: world.united, 10.0)  # type: ignore[misc]
+        seconds.append(world.now - began)
+    assert sorted(seconds)[4] <= 3.0

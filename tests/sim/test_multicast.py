@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from ringcast import presets
-from ringcast.core.address import Address
-from ringcast.core.codec import encode, group_id
-from ringcast.core.frames import Ack
+from ringcast.core.model.address import Address
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Ack
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.sim import Member, World
 from ringcast.spec import StackSpec
@@ -52,6 +52,23 @@ def test_every_datagram_twice(preset: Callable[[], StackSpec]) -> None:
             sender.send(payload)
             world.run(0.0001)
     expect_everything(world, sent)
+
+
+@BOTH
+def test_a_member_that_the_sender_cannot_reach_gets_the_messages_from_another(
+    preset: Callable[[], StackSpec],
+) -> None:
+    world = World(seed=3, spec=preset())
+    a, b, c = world.join("a", "b", "c")
+    view = c.view
+    world.drop(lambda f: f.kind == "DATA" and (f.source, f.target) == ("a", "c"))
+    payloads = numbered("a", 1000)
+    for payload in payloads:
+        a.send(payload)
+    world.run(3.0)
+    assert c.view == view
+    expect_everything(world, {a: payloads})
+    assert b.stack.counters["resent"] >= len(payloads)
 
 
 @BOTH

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringcast.errors import ConfigError
-from ringcast.sim.script import parse, rewrite
+from ringcast.sim.text.script import parse, rewrite
 
 FOLDER = Path(__file__).resolve().parents[1] / "scripts"
 SCRIPTS = sorted(FOLDER.glob("*.txt"))

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from ringcast import presets
-from ringcast.core.codec import encode, group_id
-from ringcast.core.frames import SenderMarks, Vote
-from ringcast.core.view import ViewId
+from ringcast.control.stability import Stability
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import SenderMarks, Vote
 from ringcast.layers.multicast.nakack3 import NakAck3
-from ringcast.parts.stability import Stability
 from ringcast.sim import World
 from ringcast.spec import StackSpec
 
@@ -97,3 +97,39 @@ def test_who_does_not_hear_itself_votes_by_amount_all_the_same() -> None:
     world.run(5.0)
     assert not a.queued
     assert len(b.delivered) == 200
+
+
+# --- rounds by hand ------------------------------------------------------------------------------
+
+
+def test_a_round_by_hand_says_what_is_stable_without_waiting_for_the_interval() -> None:
+    world = World(seed=1, spec=presets.stable().replace(Stability(interval=1_000.0)))
+    a, b, c = world.join("a", "b", "c")
+    a.send_many([b"x"] * 50)
+    world.run(0.5)
+    marks = c.stack.stability
+    assert marks is not None
+    assert marks.stable_seqnos()[a.me] < 50
+    goal = marks.begin_round()
+    world.transmit(c)
+    world.run(0.1)
+    assert marks.rounds_done >= goal
+    assert marks.stable_seqnos() == {a.me: 50, b.me: 0, c.me: 0}
+    assert a.probe.outstanding == 0
+    goal = marks.begin_round()
+    world.transmit(c)
+    world.run(0.1)
+    assert marks.rounds_done >= goal  # Nothing is new, and the round ends all the same.
+    assert world.check() == []
+
+
+def test_with_acks_what_is_stable_is_known_without_a_round() -> None:
+    world = World(seed=1, spec=presets.lan())
+    a, b = world.join("a", "b")
+    a.send_many([b"x"] * 50)
+    world.run(1.0)
+    for member in (a, b):
+        marks = member.stack.stability
+        assert marks is not None
+        assert marks.begin_round() <= marks.rounds_done
+        assert marks.stable_seqnos()[a.me] == 50

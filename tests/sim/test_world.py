@@ -5,7 +5,7 @@ import pytest
 from ringcast import presets
 from ringcast.errors import Closed, ConfigError, LocalError, Timeout
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.sim import State, World
+from ringcast.sim import ProcessState, World
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_time_stands_still_between_runs(world: World) -> None:
 def test_a_member_that_is_gone_refuses(world: World) -> None:
     a, b = world.join("a", "b")
     b.crash()
-    assert b.state is State.CRASHED
+    assert b.state is ProcessState.CRASHED
     with pytest.raises(Closed):
         b.send(b"x")
     with pytest.raises(LocalError, match="cannot be resumed"):

@@ -38,7 +38,10 @@ def home() -> Iterator[Path]:
 def spark(home: Path) -> Iterator[SparkSession]:
     # Python workers import what the tests import, also where the package is not installed.
     os.environ["PYTHONPATH"] = SOURCE
-    conf: dict[str, Any] = {"spark.sql.shuffle.partitions": 2}
+    conf: dict[str, Any] = {
+        "spark.sql.shuffle.partitions": 2,
+        "spark.python.authenticate.socketTimeout": "180s",  # 15 s are short on a busy machine.
+    }
     session = rs.session(**conf)
     yield session
     session.stop()
@@ -88,7 +91,7 @@ def daemon(name: str, arguments: list[str], ready: str) -> Iterator[str]:
         assert log is not None
         try:
             found = next(line.split(ready)[1] for line in log if ready in line)
-            # Somebody has to read on, or the daemon stops when the pipe is full.
+            # A thread reads on, because the daemon stops when the pipe is full.
             threading.Thread(target=log.read, daemon=True).start()
             yield found
         finally:

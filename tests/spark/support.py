@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ringcast import Closed, StackSpec, sync
-from ringcast.feed import Feed, Row
+from ringcast.job_rows import Row, RowDeduplicator
 from ringcast.journal import JournalWriter
 from tests.unit.journal.support import Row as Recorded
 from tests.unit.journal.support import append
@@ -181,7 +181,7 @@ class Receiver:
 
     def __init__(self, group: sync.Group) -> None:
         self.group = group
-        self.feed = Feed()
+        self.feed = RowDeduplicator()
         self.rows: list[Row] = []
         """What the application has seen."""
         self.stopped = threading.Event()

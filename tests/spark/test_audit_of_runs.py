@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 import ringcast.spark as rs
 from ringcast import presets
 from ringcast.sim import World
+from ringcast.sim.trace import SimulatedTrace
 from ringcast.trace.check import check
 from ringcast.trace.rules import rules_of
 from ringcast.trace.schema import Row, signed
-from ringcast.trace.simulated import SimulatedTrace
 from ringcast.trace.table import write_rows
 from tests.runtime.test_trace import exchange, leave_all, traced
 from tests.spark.test_audit import Case, as_stored

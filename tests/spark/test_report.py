@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
 from ringcast.spark.audit.figures import Clock, Figure, Measures
+from ringcast.spark.audit.page import audit_page
+from ringcast.spark.audit.page_data import Findings
 from ringcast.spark.report import charts
-from ringcast.spark.report.audit_page import audit_page
 from ringcast.spark.report.charts import Bar, Look, Series
-from ringcast.spark.report.lookup import Findings
 from ringcast.spark.report.scale import (
     Scale,
     from_zero,

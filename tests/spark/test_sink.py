@@ -172,8 +172,8 @@ class TestOptions:
             ("idle", "soon", "idle is 'soon': give seconds above 0"),
             ("minReceivers", "none", "minReceivers is 'none': give a whole number above 0"),
             ("epoch", "3", "epoch counts the batches of a query: give query as well"),
-            ("seeds", "here", '"here" is no endpoint'),
-            ("preset", "wan", "there is no preset wan"),
+            ("seeds", "here", '"here" is not an endpoint'),
+            ("preset", "wan", "unknown preset wan"),
             ("spec", "/none.toml", "cannot read the spec /none.toml"),
         ],
     )

@@ -13,10 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+import ringcast.spark as rs
 from ringcast.errors import ConfigError
 from ringcast.journal import Journal, JournalWriter
-from ringcast.journal.layout import Layout, stem_of
-from ringcast.journal.retention import remove
+from ringcast.journal.format.layout import Layout, stem_of
+from ringcast.journal.write.retention import remove
 from ringcast.spark.options import SourceOptions
 from ringcast.spark.source import SCHEMA
 from tests.spark.support import WAIT, Table, fill, rows
@@ -67,12 +68,42 @@ class TestBatch:
         with pytest.raises(PySparkException, match="a journal has no column price of type double"):
             reader.schema("price double").load(str(journal)).count()
 
+    def test_filters_leave_out_what_cannot_match(self, source: SparkSession, journal: Path) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            for sender in range(1, 11):
+                times = {"sent_at": sender * 1_000_000, "delivered_at": sender * 1_000_000 + 5}
+                writer.append(1, 1, sender, 1, [b"x"] * 20, **times)
+                writer.seal()
+        frame = source.read.format("ringcast").load(str(journal))
+        assert frame.rdd.getNumPartitions() == 10
+        for condition, partitions, count in [
+            ("sender = 7", 1, 20),
+            ("sender IN (2, 3, 99) AND seqno > 15", 2, 10),
+            ("group = 'other'", 0, 0),
+            ("seqno <= 5", 10, 50),
+            ("sent_at >= timestamp'1970-01-01 00:00:09'", 10, 40),
+            ("sender > 8 AND sent_at < timestamp'1970-01-01 00:00:10'", 2, 20),
+        ]:
+            some = frame.where(condition)
+            assert some.count() == count, condition
+            assert some.rdd.getNumPartitions() in (partitions, max(partitions, 1)), condition
+
     def test_many_segments_share_partitions(self, source: SparkSession, journal: Path) -> None:
         with JournalWriter(journal, "prices", 1) as writer:
             fill(writer, 7, 1, 7, size=1)
         frame = source.read.format("ringcast").option("maxPartitions", 3).load(str(journal))
         assert frame.rdd.getNumPartitions() == 3
         assert rows(frame) == expected(7, 1, 7)
+
+    def test_sql_reads_a_view_of_it(self, source: SparkSession, journal: Path) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 20)
+        options = f"OPTIONS (path '{journal}')"
+        source.sql(f"CREATE OR REPLACE TEMPORARY VIEW prices USING ringcast {options}")
+        (row,) = source.sql("SELECT count(*), sum(seqno) FROM prices WHERE seqno > 5").collect()
+        assert (row[0], row[1]) == (15, sum(range(6, 21)))
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW name"):
+            source.sql(f"CREATE TABLE prices_table USING ringcast LOCATION '{journal}'")
 
     def test_a_journal_without_messages_has_no_rows(
         self, source: SparkSession, journal: Path
@@ -141,6 +172,20 @@ class TestStream:
             assert table.run() == [8]
             assert sum(table.run()) == 0
         assert table.rows() == expected(7, 1, 50) + expected(8, 3, 5)
+
+    def test_it_begins_where_it_is_told_and_tells_its_lag(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 20)
+        table = Table(source, journal, startingOffsets='{"prices": {"7": 12}}', maxRowsPerBatch=5)
+        query = table.start(availableNow=True)
+        assert query.awaitTermination(WAIT)
+        assert [row[2] for row in table.rows()] == [*range(13, 21)]
+        assert rs.lag(query, journal) == (0, 0.0)
+        with JournalWriter(journal, "prices", 2) as writer:
+            fill(writer, 8, 1, 3)
+        assert rs.lag(query, journal).rows == 3
 
     def test_a_huge_backlog_does_not_starve_the_others(
         self, source: SparkSession, journal: Path

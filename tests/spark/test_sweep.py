@@ -240,7 +240,7 @@ def test_what_cannot_be_swept_is_said_in_a_sentence(tmp_path: Path) -> None:
     file.touch()
     sentences = {
         "cannot read the grid": [str(tmp_path / "none.toml")],
-        "network.lose is no key": [str(wrong)],
+        "network.lose is not a key": [str(wrong)],
         "is a file: name a directory": [str(right), "--out", str(file)],
         "No Spark master answers": [str(right), "--master", "spark://127.0.0.1:1"],
     }

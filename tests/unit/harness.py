@@ -11,18 +11,21 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple, cast
 
-from ringcast.core.address import Address, Peer
-from ringcast.core.batch import Batch, Payload
-from ringcast.core.codec import DATA_SIZE, HEADER_SIZE, decode, encode
-from ringcast.core.cut import cut
-from ringcast.core.env import Env
-from ringcast.core.events import Event
-from ringcast.core.frames import Data, Frame, UnicastData
-from ringcast.core.inbox import Delivery, Inbox
-from ringcast.core.part import Installation, Layer, Part, Spec
-from ringcast.core.ports import Flush, Ports, Table
-from ringcast.core.view import View, ViewId
-from ringcast.core.wiring import Bottom
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.batch import Batch, Payload
+from ringcast.core.model.events import Event
+from ringcast.core.model.view import View, ViewId
+from ringcast.core.stack import registry
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.inbox import Inbox
+from ringcast.core.stack.part import Installation, Layer, Part, Spec
+from ringcast.core.stack.ports import Control, Delivery, Intake, Ports, Taker, ViewChanger
+from ringcast.core.stack.wiring import Bottom
+from ringcast.core.wire.codec import decode, encode
+from ringcast.core.wire.cut import cut
+from ringcast.core.wire.frames import Data, Frame, UnicastData
+from ringcast.core.wire.layout import DATA_SIZE, HEADER_SIZE
+from ringcast.core.wire.placement import Placement
 
 GROUP = 7
 LATENCY = 0.001
@@ -103,8 +106,20 @@ class Member:
         self.inbox.group = cast(Delivery, multicast)
         self.inbox.pairs = cast(Delivery, by_role.get("unicast"))
         self.owners = {kind: part for part in self.parts for kind in part.kinds}
-        table = multicast if hasattr(multicast, "stable") else None
-        ports = Ports(self, cast(Flush, multicast), self, self, cast(Table | None, table))
+        self.connect(specs)
+
+    def connect(self, specs: Sequence[Spec]) -> None:
+        """Hand the ports out: those of the parts, and the member's own for what is missing."""
+        ports = Ports()
+        ports.offer(Control, self)
+        ports.offer(Intake, self.inbox)
+        ports.offer(Placement, Placement())
+        for spec, part in zip(specs, self.parts, strict=True):
+            for port in registry.of(type(spec)).offers:
+                ports.offer(port, part)
+        if ports.get(ViewChanger) is None:
+            ports.offer(ViewChanger, self)
+        self.inbox.takers = ports.all(Taker)
         for part in self.parts:
             part.connect(ports)
 
@@ -190,10 +205,13 @@ class Member:
     def evict(self, member: Address, reason: str) -> None:
         raise NotImplementedError
 
-    def stay_away(self, seconds: float) -> None:
+    def stay_away(self, seconds: float, is_default: bool = False) -> None:
         raise NotImplementedError
 
-    def found(self, peer: Peer, view: ViewId, coordinator: Peer) -> None:
+    def cookie(self, joiner: Peer) -> int:
+        return 1
+
+    def found(self, peer: Peer, view: ViewId, coordinator: Peer, *cookies: int) -> None:
         raise NotImplementedError
 
     def remind(self) -> None:
@@ -217,7 +235,7 @@ class Member:
     def soon(self, seconds: float) -> None:
         raise NotImplementedError
 
-    tried = alone = ""
+    tried = when_alone = ""
     timeout = 0.0
 
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from ringcast import presets
+from ringcast.control.stability import Stability
 from ringcast.errors import ConfigError
-from ringcast.layers.fragment import Fragment
-from ringcast.layers.large import Large
+from ringcast.layers.fragment.layer import Fragment
+from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.unicast import Unicast
 from ringcast.layers.wire import Wire
-from ringcast.parts.stability import Stability
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
 
@@ -22,17 +22,20 @@ from ringcast.transports import Tcp, Udp
     [
         (lambda: presets.lan().replace(Wire(mtu=65_001)), "Wire.mtu is 65,001: give up to 65,000"),
         (
-            lambda: presets.tcp().replace(Udp(), Wire(mtu=70_000)),
+            lambda: presets.tcp(when_alone="create").replace(Udp(), Wire(mtu=70_000)),
             "Wire.mtu is 70,000: give up to 65,000",
         ),
         (lambda: Wire(mtu=511), "Wire.mtu is 511: give 512 to"),
         (lambda: Wire(mtu=1_000_001), "Wire.mtu is 1000001: give 512 to"),
         (lambda: presets.lan().insert(Stability()), "Stability needs a table"),
-        (lambda: presets.lan().replace(NakAck3()), "NakAck3 is purged by stability only"),
+        (
+            lambda: presets.lan().replace(NakAck3()),
+            "NakAck3 needs rounds of stability",
+        ),
         (lambda: StackSpec(NakAck4(), Unicast()), "the stack has nothing for wire"),
         (lambda: StackSpec(NakAck4(), Fragment()), "Fragment stands below NakAck4"),
         (lambda: StackSpec(NakAck4(), NakAck4()), "fill the same place"),
-        (lambda: StackSpec(Large(), *presets.lan().protocols[1:]), "add Fragment"),
+        (lambda: StackSpec(LargeMessages(), *presets.lan().protocols[1:]), "use Fragment"),
     ],
 )
 def test_what_cannot_work_is_refused(make: Callable[[], object], what: str) -> None:
@@ -41,12 +44,24 @@ def test_what_cannot_work_is_refused(make: Callable[[], object], what: str) -> N
 
 
 def test_who_goes_from_tcp_to_udp_gets_datagrams_that_fit() -> None:
-    spec = presets.tcp().replace(Udp(multicast=""))
+    spec = presets.tcp(when_alone="create").replace(Udp(multicast=""))
     assert spec["wire"] == Wire()
-    kept = presets.tcp().replace(Wire(mtu=1_400)).replace(Udp())
+    kept = presets.tcp(when_alone="create").replace(Wire(mtu=1_400)).replace(Udp())
     assert kept["wire"].values()["mtu"] == 1_400
 
 
 def test_a_stream_carries_larger_datagrams() -> None:
-    for spec in (presets.tcp(), presets.lan().replace(Wire(mtu=100_000), Tcp())):
+    for spec in (presets.tcp(when_alone="create"), presets.lan().replace(Wire(mtu=100_000), Tcp())):
         assert spec["wire"].values()["mtu"] in (520_000, 100_000)
+
+
+@pytest.mark.parametrize("text", ["a\x00b\x1f\x7f", 'tab\t "quoted" \\ line\n\r', "ü—😀"])
+def test_any_text_goes_through_toml(text: str) -> None:
+    spec = presets.lan().replace("Discovery", file=text)
+    assert StackSpec.from_toml(spec.to_toml()) == spec
+
+
+@pytest.mark.parametrize("value", ["[" * 3_000 + "]" * 3_000, "{a=" * 3_000 + "1" + "}" * 3_000])
+def test_a_deeply_nested_file_is_refused_with_a_sentence(value: str) -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        StackSpec.from_toml(f"[Udp]\nbind = {value}")

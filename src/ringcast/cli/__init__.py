@@ -1,1 +1,1 @@
-"""The command line: one file a command, and no logic of its own."""
+"""The command line: one file per command, and no logic of its own."""

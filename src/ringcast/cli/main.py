@@ -10,21 +10,55 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn, Protocol, cast
 
-from ringcast.errors import ConfigError, RingcastError
+from ringcast.errors import ConfigError, RingcastError, did_you_mean
 
 COMMANDS = {
-    "demo": ("ringcast.cli.demo", "the main job: a real group under faults, audited by Spark"),
-    "sim": ("ringcast.cli.sim", "one simulated run, with figures and a check of every guarantee"),
-    "swarm": ("ringcast.cli.swarm", "many simulated runs with random stacks, networks and faults"),
-    "bench": ("ringcast.cli.bench", "throughput and latency"),
-    "node": ("ringcast.cli.node", "one member: sends the lines it reads, prints what comes"),
-    "record": ("ringcast.cli.record", "a member that writes a durable journal"),
-    "audit": ("ringcast.cli.audit", "checks every guarantee over recorded traces, with Spark"),
-    "sweep": ("ringcast.cli.sweep", "the best settings in a grid of simulations, with Spark"),
-    "soak": ("ringcast.cli.soak", "a real group under load and faults for a long time, watched"),
-    "doctor": ("ringcast.cli.doctor", "finds out why a group does not form"),
-    "status": ("ringcast.cli.status", "members on this machine: view, windows, who blocks whom"),
-    "explain": ("ringcast.cli.explain", "a stack with every value, its unit and its reason"),
+    "demo": (
+        "ringcast.cli.commands.demo",
+        "the main job: a real group under faults, audited by Spark",
+    ),
+    "sim": (
+        "ringcast.cli.commands.sim",
+        "one simulated run, with figures and a check of every guarantee",
+    ),
+    "swarm": (
+        "ringcast.cli.commands.swarm",
+        "many simulated runs with random stacks, networks and faults",
+    ),
+    "bench": ("ringcast.cli.commands.bench", "throughput and latency"),
+    "node": (
+        "ringcast.cli.commands.node",
+        "one member: sends the lines it reads, prints what comes",
+    ),
+    "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
+    "audit": (
+        "ringcast.cli.commands.audit",
+        "checks every guarantee over recorded traces, with Spark",
+    ),
+    "sweep": (
+        "ringcast.cli.commands.sweep",
+        "the best settings in a grid of simulations, with Spark",
+    ),
+    "soak": (
+        "ringcast.cli.commands.soak",
+        "a real group under load and faults for a long time, watched",
+    ),
+    "keygen": ("ringcast.cli.commands.keygen", "writes a key file for a closed group"),
+    "doctor": ("ringcast.cli.commands.doctor", "finds out why a group does not form"),
+    "status": (
+        "ringcast.cli.commands.status",
+        "members on this machine: view, windows, who blocks whom",
+    ),
+    "top": (
+        "ringcast.cli.commands.top",
+        "the whole group in the terminal: rates, windows, who waits for whom",
+    ),
+    "ui": ("ringcast.cli.commands.ui", "the same in a web page"),
+    "explain": (
+        "ringcast.cli.commands.explain",
+        "a stack with every value, its unit and its reason",
+    ),
+    "completion": ("ringcast.cli.completion", "completion for bash, zsh and fish"),
 }
 """Each command with its module, which is imported only when the command is run."""
 
@@ -54,16 +88,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if name == chosen:
             _load(module).add_arguments(command)
+    if chosen is not None and chosen not in COMMANDS:
+        names = ", ".join(COMMANDS) + did_you_mean(chosen, COMMANDS)
+        parser.error(f"unknown command {chosen}: choose one of {names}")
     parsed = parser.parse_args(words)
     try:
-        return _load(COMMANDS[parsed.command][0]).run(parsed)
+        status = _load(COMMANDS[parsed.command][0]).run(parsed)
+        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
+        return status
     except ConfigError as error:
         return _fail(parsed.command, error, 2)
     except RingcastError as error:
         return _fail(parsed.command, error, 1)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # Whoever read the output wants no more: nothing to complain about.
+    except BrokenPipeError:  # The reader of the output has enough: not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
@@ -82,7 +121,7 @@ def _version() -> str:
 
 
 def _fail(command: str, error: Exception, status: int) -> int:
-    from ringcast.runtime.words import printable
+    from ringcast.runtime.ops.event_text import printable
 
     print(f"ringcast {command}: {printable(str(error))}", file=sys.stderr)
     return status

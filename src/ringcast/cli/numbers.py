@@ -13,12 +13,12 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ArgumentTypeError(f"{text!r} is no number")
+        raise ArgumentTypeError(f"{text!r} is not a number")
     return value
 
 
 def seconds(text: str) -> float:
-    """Seconds that somebody waits."""
+    """A timeout in seconds."""
     value = number(text)
     if value <= 0:
         raise ArgumentTypeError(f"{text!r}: give seconds above 0")

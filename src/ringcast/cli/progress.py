@@ -1,4 +1,4 @@
-"""Progress on standard error, now and then, when somebody looks at it."""
+"""Progress on standard error, at intervals, when it is a terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ INTERVAL = 1.0
 """Seconds of real time between two lines."""
 
 
-class Ticker:
-    """Rewrites one line; silent when standard error is no terminal."""
+class ProgressTicker:
+    """Rewrites one line; silent when standard error is not a terminal."""
 
     def __init__(self) -> None:
         self._next = monotonic() + INTERVAL
         self._shown = False
 
     def tick(self, done: int, total: int, virtual: float) -> None:
-        """So much is done."""
+        """Show that this much is done."""
         if monotonic() >= self._next:
             self.say(f"{done:,} of {total:,} delivered after {virtual:.1f} simulated seconds")
 

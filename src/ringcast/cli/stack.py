@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ringcast import presets
+from ringcast.cli.numbers import seconds
+from ringcast.closed.keys import ENVIRONMENT
+from ringcast.control.discovery import WHEN_ALONE
 from ringcast.errors import ConfigError
-from ringcast.parts.discovery import ALONE
-from ringcast.runtime.endpoints import split_endpoint
+from ringcast.protocols import Spec, named
+from ringcast.runtime.api.base import JOIN_TIMEOUT
+from ringcast.runtime.net.endpoints import split_endpoint
 from ringcast.spec import StackSpec
 
 if TYPE_CHECKING:
@@ -37,11 +43,12 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
         help="a directory that all members can write to: each says there where it is",
     )
     stack.add_argument(
-        "--alone",
-        choices=ALONE,
-        help="when nobody is found: found a group, wait, or fail; auto founds one where others look"
-        " for it (auto)",
+        "--when-alone",
+        choices=WHEN_ALONE,
+        help="when no member is found: create a group, wait, or fail; auto creates one where others"
+        " look for it (auto)",
     )
+    stack.add_argument("--alone", action=_FormerAlone, dest="when_alone", help=SUPPRESS)
     stack.add_argument(
         "--bind",
         metavar="HOST",
@@ -52,12 +59,59 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
     )
 
 
+class _FormerAlone(Action):
+    """The former --alone: does what --when-alone does, and says so."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        choice = "create" if values == "found" else str(values)
+        if choice not in WHEN_ALONE:
+            parser.error(f"--alone is now --when-alone: give one of {', '.join(WHEN_ALONE)}")
+        print(f"--alone is now --when-alone: write --when-alone {choice}", file=sys.stderr)
+        namespace.when_alone = choice
+
+
+def add_timeout_argument(parser: ArgumentParser) -> None:
+    """How long a join may take."""
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=JOIN_TIMEOUT,
+        metavar="SECONDS",
+        help="give up when the group is not joined by then (%(default)g)",
+    )
+
+
+def add_key_argument(parser: ArgumentParser) -> None:
+    """The argument that makes the group a closed one."""
+    parser.add_argument(
+        "--key-file",
+        metavar="FILE",
+        help="the group is closed, with the keys of this file; see `ringcast keygen`"
+        f" (${ENVIRONMENT}, else the group is open)",
+    )
+
+
 def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
     """The arguments that name a stack and change its settings; `without` says what it is else."""
     kind = group.add_mutually_exclusive_group()
     kind.add_argument("--preset", metavar="NAME", help=", ".join(presets.PRESETS) + f"; {without}")
     kind.add_argument(
         "--spec", metavar="FILE.toml", help="a stack of your own; `ringcast explain` writes one"
+    )
+    add_with_argument(group)
+    group.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        dest="dropped",
+        metavar="PROTOCOL",
+        help="leave a protocol out; may be given several times",
     )
     group.add_argument(
         "--set",
@@ -66,6 +120,18 @@ def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
         dest="settings",
         metavar="PROTOCOL.SETTING=VALUE",
         help="change a setting, say NakAck4.capacity=1024; may be given several times",
+    )
+
+
+def add_with_argument(group: _ActionsContainer) -> None:
+    """The argument that adds protocols to a stack."""
+    group.add_argument(
+        "--with",
+        action="append",
+        default=[],
+        dest="added",
+        metavar="PROTOCOL[.SETTING=VALUE]",
+        help="add a protocol, say Sequencer or SlowMembers.policy=skip; may be given several times",
     )
 
 
@@ -80,24 +146,27 @@ def chosen_stack(arguments: Namespace) -> StackSpec:
         port = listen_at if port is None else port
     given = {"seeds": _seeds(arguments.seeds), "dns": dns, "file": arguments.file}
     places = {name: value for name, value in given.items() if value}
-    # Whoever names a place to be found at needs no multicast.
+    # A member with a way of discovery of its own needs no multicast.
     is_named = places or arguments.port is not None
     spec = chosen_spec(arguments, "tcp" if is_named else "loopback")
-    alone = arguments.alone or spec["Discovery"].values()["alone"]
-    if places and not arguments.alone and alone == "found":
-        alone = "auto"  # That was for a stack without anybody to ask.
-    spec = spec.replace("Discovery", **places, alone=alone)
+    choice = arguments.when_alone or spec["Discovery"].values()["when_alone"]
+    if places and not arguments.when_alone and choice == "create":
+        choice = "auto"  # That was for a stack without a place to ask.
+    spec = spec.replace("Discovery", **places, when_alone=choice)
     bound = {"bind": arguments.bind, "port": port}
     settings = {name: value for name, value in bound.items() if value is not None}
     return spec.replace("transport", **settings) if settings else spec
 
 
 def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
-    """The stack that --preset, --spec and --set name. Raises ConfigError."""
+    """The stack that --preset, --spec, --without, --with and --set name. Raises ConfigError."""
     if arguments.spec:
         spec = StackSpec.load(arguments.spec)
     else:
         spec = presets.named(arguments.preset or default)
+    for name in arguments.dropped:
+        spec = spec.without(name)
+    spec = spec.insert(*added_protocols(arguments.added, spec))
     settings = {}
     for text in arguments.settings:
         name, equals, value = text.partition("=")
@@ -107,11 +176,27 @@ def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
     return spec.with_settings(settings)
 
 
+def added_protocols(texts: Sequence[str], spec: StackSpec) -> list[Spec]:
+    """The protocols that --with names; one that the stack has already keeps its other settings.
+    Raises ConfigError."""
+    settings: dict[type[Spec], dict[str, object]] = {}
+    for text in texts:
+        full, equals, value = text.partition("=")
+        name, dot, setting = full.strip().rpartition(".") if equals else (full.strip(), "", "")
+        if bool(dot) != bool(equals):
+            raise ConfigError(f"--with {text} names no setting: write SlowMembers.policy=skip")
+        own = settings.setdefault(named(name), {})
+        if equals:
+            own[setting] = _value(value.strip())
+    there = {type(protocol): protocol for protocol in spec}
+    return [there.get(kind, kind()).changed(values) for kind, values in settings.items()]
+
+
 def _value(text: str) -> object:
     """A value as TOML writes it; what is none is a text, so that it needs no quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from argparse import ArgumentParser, Namespace
 
-from ringcast.runtime.logbook import FORMATS, LEVELS, log, show_log
+from ringcast.runtime.ops.logs import FORMATS, LEVELS, log, show_log
 
 
 def add_watching_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_watching_arguments(parser: ArgumentParser) -> None:
 
 
 def start_log(arguments: Namespace, tells_events: bool = False) -> None:
-    """Log as asked for; without --log, just what somebody has to do something about.
+    """Log as asked for; without --log, only what calls for an action of the user.
 
     tells_events: the command itself tells what happens in the group.
     """
@@ -38,6 +38,7 @@ def start_log(arguments: Namespace, tells_events: bool = False) -> None:
     logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
     if tells_events:
         log.setLevel(logging.ERROR)
+        logging.getLogger("ringcast.join").setLevel(logging.WARNING)
 
 
 def _where(text: str) -> int | str:

@@ -1,10 +1,11 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
-Commands, one object a line: {"send": true}, {"calm": true} (send no more), {"end": true} (send the
-last message), {"leave": true}, or {"leave": "early"} while others send: then it promises nothing.
+Commands, one object per line: {"send": true}, {"calm": true} (send no more), {"end": true} (send
+the last message), {"leave": true}, or {"leave": "early"} while others send: then it promises
+nothing.
 Reports: {"joined", "endpoint"}, {"view": names}, {"sent": so far}, {"finished"}, {"done": a sender
 whose last message came}, {"left", "lost", "recorded"}, {"failed": why}. At the end of its input it
-stops at once: whoever told it what to do is gone.
+stops at once: the process that told it what to do is gone.
 """
 
 from __future__ import annotations
@@ -16,17 +17,14 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
 
-from ringcast import presets, sync
-from ringcast.core.batch import Batch
-from ringcast.core.events import Event, ViewChange
-from ringcast.core.view import View
+from ringcast import sync
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Event, ViewChange
+from ringcast.core.model.view import View
 from ringcast.errors import Closed, RingcastError
 from ringcast.journal import JournalWriter
-from ringcast.journal.recorder import Recorder, prepare
-from ringcast.layers.faults import Faults
-from ringcast.parts.failure import Failure
+from ringcast.journal.write.recorder import Recorder, prepare
 from ringcast.spec import StackSpec
 from ringcast.trace.live import LiveTrace
 from ringcast.trace.writer import TraceSpec
@@ -34,7 +32,7 @@ from ringcast.trace.writer import TraceSpec
 DONE = b"done"
 """The last message of every sender, when all others have sent theirs."""
 RUN_SECONDS = 0.02
-"""Messages of so many seconds are sent as one run."""
+"""Messages of this many seconds are sent as one run."""
 REPORT_SECONDS = 0.25
 ROTATE_SECONDS = 1.0
 """How much of its trace a member that is killed may lose."""
@@ -51,14 +49,6 @@ def main() -> int:
     return 0
 
 
-def demo_stack(seeds: Iterable[str], loss: float) -> StackSpec:
-    """TCP on the loopback interface, which works everywhere, and loses datagrams on purpose."""
-    stack = presets.tcp(seeds=tuple(seeds)).replace(
-        Failure(interval=0.25, timeout=2.0, verify=0.5),
-    )
-    return stack.insert(Faults(loss=loss))
-
-
 class _Member:
     """A member that sends, or one that records."""
 
@@ -66,12 +56,7 @@ class _Member:
         self._arguments = arguments
         self._view: View | None = None
         self._trace = LiveTrace(arguments.trace, TraceSpec(rotate_seconds=ROTATE_SECONDS))
-        is_named = arguments.spec is not None
-        stack = (
-            StackSpec.load(arguments.spec)
-            if is_named
-            else demo_stack(arguments.seeds, arguments.loss)
-        )
+        stack = StackSpec.load(arguments.spec)
         self._group = sync.join(arguments.group, stack, name=arguments.name, observer=self._trace)
         self._recorder: Recorder | None = None
         self._calm = threading.Event()
@@ -139,10 +124,9 @@ class _Member:
 
     def _leave(self, taker: threading.Thread, is_early: bool) -> None:
         if not is_early:
-            # Whoever told us to has made sure that all has come that was sent.
+            # The parent has made sure that everything sent has arrived.
             self._trace.vouch()
         lost = self._group.stats()["counters"]
-        assert isinstance(lost, dict)
         if self._recorder is not None:
             self._recorder.stop()
         else:
@@ -158,7 +142,7 @@ def payloads(name: str, first: int, count: int, size: int) -> list[bytes]:
 
 
 def report(**what: object) -> None:
-    """Say something to whoever started this process; nobody there is no reason to complain."""
+    """Say something to the process that started this one; it may be gone."""
     try:
         sys.stdout.write(json.dumps(what) + "\n")
         sys.stdout.flush()
@@ -172,9 +156,7 @@ def _arguments() -> Namespace:
     parser.add_argument("name")
     parser.add_argument("--trace", required=True)
     parser.add_argument("--journal")
-    parser.add_argument("--seeds", nargs="*", default=[])
-    parser.add_argument("--loss", type=float, default=0.0)
-    parser.add_argument("--spec", help="a stack in a file, instead of seeds and loss")
+    parser.add_argument("--spec", required=True, help="the stack, in a file")
     parser.add_argument("--messages", type=int, default=0)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1.0)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
+from ringcast import presets
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.core.stack.part import Spec
 from ringcast.demo.process import MemberProcess
 from ringcast.errors import ConfigError
+from ringcast.layers.faults import Faults
+from ringcast.spec import StackSpec
 
 NAMES = ("ann", "ben", "cleo", "dora", "eli", "finn", "gus", "hana", "ivo", "joy")
 RECORDER, JOINER = "recorder", "newcomer"
@@ -24,7 +29,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class DemoPlan:
     """What is to be played."""
 
     out: Path
@@ -36,6 +41,8 @@ class Plan:
     seconds: float = 10.0
     """How long each takes to send them, if the group keeps up."""
     loss: float = 0.05
+    added: tuple[Spec, ...] = ()
+    """Protocols that the stack has besides; what they promise is audited as well."""
 
     def __post_init__(self) -> None:
         if not 3 <= self.members <= len(NAMES):
@@ -57,8 +64,15 @@ class Plan:
 
     @property
     def logs(self) -> Path:
-        """Where members complain, if they have to."""
+        """Where members complain, if they have to, and where their stacks are written."""
         return self.out / "logs"
+
+    def stack(self, seeds: Iterable[str] = ()) -> StackSpec:
+        """TCP on the loopback interface, which works everywhere, and loses datagrams on purpose."""
+        stack = presets.tcp(seeds=tuple(seeds), when_alone="auto" if seeds else "create").replace(
+            FailureDetector(interval=0.25, timeout=2.0, verify=0.5),
+        )
+        return stack.insert(Faults(loss=self.loss), *self.added)
 
 
 @dataclass
@@ -75,7 +89,7 @@ class Played:
     seconds: float = 0.0
 
 
-def play(plan: Plan, say: Say) -> Played:
+def play(plan: DemoPlan, say: Say) -> Played:
     """Play it. Raises ConfigError when there is no place for it, DemoError when it gets stuck."""
     _clear(plan)
     began = time.monotonic()
@@ -94,7 +108,7 @@ def play(plan: Plan, say: Say) -> Played:
 class _Cast:
     """All processes of the story, which ends none of them outlives."""
 
-    def __init__(self, plan: Plan, stack: ExitStack, say: Say) -> None:
+    def __init__(self, plan: DemoPlan, stack: ExitStack, say: Say) -> None:
         self.played = Played()
         self._plan, self._stack, self._say = plan, stack, say
         self._group = f"demo-{uuid4()}"
@@ -188,7 +202,7 @@ class _Cast:
 
     def _start_sender(self, name: str) -> MemberProcess:
         plan = self._plan
-        # Whoever joins later sends for a shorter time, and less, so that all end together.
+        # A member that joins later sends for a shorter time, so that all end together.
         part = 0.5 if name == JOINER else 1.0
         sending = ("--messages", max(1, int(plan.messages * part)), "--size", plan.size)
         words = [*map(str, sending), "--seconds", str(plan.seconds * part)]
@@ -198,9 +212,10 @@ class _Cast:
 
     def _start(self, name: str, *words: str) -> MemberProcess:
         plan = self._plan
-        common = [self._group, name, "--trace", str(plan.trace), "--loss", str(plan.loss)]
-        log = plan.logs / f"{name}.log"
-        member = MemberProcess(name, [*common, *words, "--seeds", *self._seeds], log)
+        spec = plan.logs / f"{name}.toml"
+        spec.write_text(plan.stack(self._seeds).to_toml())
+        common = [self._group, name, "--trace", str(plan.trace), "--spec", str(spec)]
+        member = MemberProcess(name, [*common, *words], plan.logs / f"{name}.log")
         self._stack.callback(member.end)
         return member
 
@@ -211,10 +226,10 @@ class _Cast:
         """Wait until all that live are in one view with each other, and nobody else."""
         names = sorted(member.name for member in self._all)
         for member in self._all:
-            member.wait_for("come to the view of all", lambda m: m.names == names)
+            member.wait_for("reached the view of all", lambda m: m.names == names)
 
 
-def _clear(plan: Plan) -> None:
+def _clear(plan: DemoPlan) -> None:
     """Make the directory, or clear what an earlier demo has left there. Raises ConfigError."""
     out, marker = plan.out, plan.out / MARKER
     try:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ringcast.demo.findings import plain, table, verdict, violations
-from ringcast.demo.play import Plan, Played, Say, play
+from ringcast.demo.play import DemoPlan, Played, Say, play
 from ringcast.journal import Journal
 from ringcast.spark import Report, audit, read_trace, session
+from ringcast.spark.audit.report_text import plain, table, verdict, violations
+from ringcast.trace.rules import rules_of
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoResult:
     """All that a demo found."""
 
-    plan: Plan
+    plan: DemoPlan
     played: Played
     report: Report
     page: Path
@@ -83,7 +84,7 @@ class Outcome:
         return list(violations(self.report))
 
 
-def run_demo(plan: Plan, say: Say) -> Outcome:
+def run_demo(plan: DemoPlan, say: Say) -> DemoResult:
     """Play and audit. Raises ConfigError and DemoError; a broken guarantee is an outcome."""
     played = play(plan, say)
     began = time.monotonic()
@@ -91,10 +92,13 @@ def run_demo(plan: Plan, say: Say) -> Outcome:
     spark = session()
     try:
         say("Auditing the traces of all members ...")
-        report = audit(read_trace(spark, plan.trace), skips=False)
+        ordered = rules_of(plan.stack()).ordered
+        report = audit(read_trace(spark, plan.trace), skips=False, ordered=ordered)
         page = report.write_html(plan.out / "report.html")
         # All that needs Spark is computed here; what is left is plain data.
         _ = report.shown
-        return Outcome(plan, played, report, page, Journal(plan.journal), time.monotonic() - began)
+        return DemoResult(
+            plan, played, report, page, Journal(plan.journal), time.monotonic() - began
+        )
     finally:
         spark.stop()

@@ -1,7 +1,7 @@
 """The gateway's process: `python -m ringcast.gateway`, with its settings on standard input.
 
-Whoever holds the lock is the gateway with these settings. The lock goes back before the group is
-left, so that a client that comes too late starts another at once.
+The process that holds the lock is the gateway with these settings. It frees the lock before it
+leaves the group, so that a client that comes too late starts another at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ringcast.errors import RingcastError
-from ringcast.gateway.client import DOOR, LOCK, LOG
+from ringcast.gateway.client import LOCK, LOG, SOCKET
 from ringcast.gateway.server import Gateway
 from ringcast.gateway.settings import Settings
 
@@ -25,16 +25,16 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     try:
         settings = Settings.from_json(sys.stdin.read())
-        place = settings.place()
+        path_base = settings.path_base()
     except RingcastError as error:
         print(error, file=sys.stderr)
         return 2
-    lock = _lock(place.with_suffix(LOCK))
+    lock = _lock(path_base.with_suffix(LOCK))
     if lock is None:
         return 0
     with lock:
-        door = _open_door(place.with_suffix(DOOR))
-        gateway = Gateway(settings, door, lambda: _give_up(place, lock))
+        listener = _listen(path_base.with_suffix(SOCKET))
+        gateway = Gateway(settings, listener, lambda: _give_up(path_base, lock))
         failure = gateway.run()
     if failure is not None:
         print(failure, file=sys.stderr)
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _lock(path: Path) -> TextIO | None:
-    """The file, locked until it is closed; None when somebody else has it, or just had it."""
+    """The file, locked until it is closed; None when another process has it, or just had it."""
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,19 +54,19 @@ def _lock(path: Path) -> TextIO | None:
     return None
 
 
-def _open_door(path: Path) -> socket.socket:
+def _listen(path: Path) -> socket.socket:
     """A socket that listens; what a dead gateway has left there is removed."""
     path.unlink(missing_ok=True)
-    door = socket.socket(socket.AF_UNIX)
-    door.bind(str(path))
-    door.listen(128)
-    return door
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(128)
+    return listener
 
 
-def _give_up(place: Path, lock: TextIO) -> None:
+def _give_up(path_base: Path, lock: TextIO) -> None:
     """Leave nothing behind. The lock goes last: the next gateway makes all of it anew."""
-    for ending in (DOOR, LOG, LOCK):
-        place.with_suffix(ending).unlink(missing_ok=True)
+    for ending in (SOCKET, LOG, LOCK):
+        path_base.with_suffix(ending).unlink(missing_ok=True)
     lock.close()
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ringcast.core.batch import Payload
+from ringcast.core.model.batch import Payload
 from ringcast.errors import Closed, ConfigError, Timeout
+from ringcast.gateway.protocol import NUMBER, Disconnected, frame_of, read_reply, read_status
 from ringcast.gateway.settings import Settings
-from ringcast.gateway.words import NUMBER, Gone, frame_of, read_reply, read_word
 
-DOOR, LOCK, LOG = ".socket", ".lock", ".log"
+SOCKET, LOCK, LOG = ".socket", ".lock", ".log"
 START_TIMEOUT = 30.0
 """Seconds that a gateway's process may take until it listens, and beyond its own bounds."""
 PAUSE = 0.02
@@ -56,7 +56,7 @@ class Client:
         while rest:
             speaks, takes, _ = select.select([connection], [connection], [], self._patience)
             if speaks:
-                self._hear(read_word)
+                self._hear(read_status)
             elif not takes:
                 raise _silent()
             else:
@@ -70,7 +70,7 @@ class Client:
         except TimeoutError as error:
             # Its own Timeout is one of these as well, and says more.
             raise error if isinstance(error, Timeout) else _silent() from None
-        except Gone:
+        except Disconnected:
             raise Closed("the gateway has gone in the middle of its work") from None
 
     def close(self) -> None:
@@ -94,38 +94,38 @@ def connect(settings: Settings) -> Client:
 
     Raises what the gateway says: JoinFailed or Timeout when there is no group, ConfigError.
     """
-    place = settings.place()
+    path_base = settings.path_base()
     until, patience = time.monotonic() + START_TIMEOUT, 2 * settings.timeout + START_TIMEOUT
     child: subprocess.Popen[bytes] | None = None
     while time.monotonic() < until:
-        connection = _knock(place, patience)
+        connection = _try_connect(path_base, patience)
         if connection is None:
-            child = _attended(place, settings, child)
+            child = _attended(path_base, settings, child)
             time.sleep(PAUSE)
-        elif _is_let_in(connection):
+        elif _is_accepted(connection):
             return Client(connection, patience)
         else:  # It was about to leave.
             time.sleep(PAUSE)
-    raise ConfigError(f"the gateway did not start: see {place.with_suffix(LOG)}")
+    raise ConfigError(f"the gateway did not start: see {path_base.with_suffix(LOG)}")
 
 
-def _knock(place: Path, timeout: float) -> socket.socket | None:
-    """A connection; None when nobody listens."""
+def _try_connect(path_base: Path, timeout: float) -> socket.socket | None:
+    """A connection; None when no gateway listens."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
     try:
-        connection.connect(str(place.with_suffix(DOOR)))
+        connection.connect(str(path_base.with_suffix(SOCKET)))
     except (FileNotFoundError, ConnectionError):
         connection.close()
         return None
     return connection
 
 
-def _is_let_in(connection: socket.socket) -> bool:
+def _is_accepted(connection: socket.socket) -> bool:
     """Whether the gateway takes this client; it may be about to leave. Raises what it says."""
     try:
         read_reply(connection)
-    except Gone:
+    except Disconnected:
         connection.close()
         return False
     except BaseException as error:
@@ -137,27 +137,27 @@ def _is_let_in(connection: socket.socket) -> bool:
 
 
 def _attended(
-    place: Path, settings: Settings, child: subprocess.Popen[bytes] | None
+    path_base: Path, settings: Settings, child: subprocess.Popen[bytes] | None
 ) -> subprocess.Popen[bytes]:
     """A gateway that starts; another when the last one has ended. Raises ConfigError."""
     if child is not None and child.poll() is None:
         return child
     if child is not None and child.returncode not in (0, 1):  # 1: it told its clients why.
-        log = place.with_suffix(LOG).read_text(errors="replace").strip().splitlines()
+        log = path_base.with_suffix(LOG).read_text(errors="replace").strip().splitlines()
         why = log[-1] if log else f"status {child.returncode}"
         raise ConfigError(f"the gateway did not start: {why}")
     _started[:] = [started for started in _started if started.poll() is None]
-    child = _start(place, settings)
+    child = _start(path_base, settings)
     _started.append(child)
     return child
 
 
-def _start(place: Path, settings: Settings) -> subprocess.Popen[bytes]:
+def _start(path_base: Path, settings: Settings) -> subprocess.Popen[bytes]:
     """The process, in a session of its own: who started it may go, and be killed."""
     command = [sys.executable, "-P", "-m", "ringcast.gateway"]
     # The package may have come to this process in any way; the gateway finds it in the same.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
-    with place.with_suffix(LOG).open("wb") as log:
+    with path_base.with_suffix(LOG).open("wb") as log:
         child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -17,16 +17,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from ringcast.core.batch import Payload
+from ringcast.core.model.batch import Payload
 from ringcast.errors import Closed, RingcastError, Timeout
+from ringcast.gateway.delivery import NAME, DeliveryWatch
+from ringcast.gateway.protocol import BUSY, Disconnected, read_frame, reply_of
 from ringcast.gateway.settings import Settings
-from ringcast.gateway.watch import NAME, Watch
-from ringcast.gateway.words import BUSY, Gone, read_frame, reply_of
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
 
 CLIENTS_MAX = 1_024
-"""Clients at the same time; more find the door closed, and try again."""
+"""Clients at the same time; more find the listener closed, and try again."""
 LINGER = 2.0
 """Seconds that clients have to hear that the gateway was not able to join."""
 LEAVE_TIMEOUT = 10.0
@@ -38,16 +38,16 @@ LOOK_INTERVAL = 0.25
 
 
 class Gateway:
-    """A member of the group, and the door to it. `run` it once."""
+    """A member of the group, and the listener to it. `run` it once."""
 
     def __init__(
-        self, settings: Settings, door: socket.socket, on_close: Callable[[], None]
+        self, settings: Settings, listener: socket.socket, on_close: Callable[[], None]
     ) -> None:
-        """The door is a socket that listens; `on_close` is called before it is closed."""
+        """The listener is a socket that listens; `on_close` is called before it is closed."""
         self._settings = settings
-        self._door = door
+        self._listener = listener
         self._on_close = on_close
-        self._watch = Watch(settings.min_receivers)
+        self._watch = DeliveryWatch(settings.min_receivers)
         self._group: Group | None = None
         self._failure: Exception | None = None
         self._is_joined = threading.Event()
@@ -56,47 +56,47 @@ class Gateway:
         self._clients = self._visits = 0
         self._idle_since = time.monotonic()
         self._is_closing = False
-        self._turn = Turn()
+        self._gate = FlushGate()
 
     def run(self) -> Exception | None:
-        """Join, serve until nobody comes any more, leave; what went wrong, or None."""
-        threading.Thread(target=self._accept, name="ringcast-door", daemon=True).start()
+        """Join, serve until clients stop connecting, leave; return what went wrong, or None."""
+        threading.Thread(target=self._accept, name="ringcast-listener", daemon=True).start()
         try:
             self._group = self._join()
         except RingcastError as error:
             self._failure = error
         self._is_joined.set()
         if self._group is None:
-            _wait_until(lambda: self._visits > 0, LINGER)  # Whoever started it comes to hear why.
-            self._close_door()
+            _wait_until(lambda: self._visits > 0, LINGER)  # Its client connects to hear why.
+            self._stop_listening()
             _wait_until(lambda: not self._clients, LINGER)
         else:
             self._serve(self._group)
         return self._failure
 
-    def _close_door(self) -> None:
-        """Let nobody in any more; who knocked and was not let in starts another gateway."""
+    def _stop_listening(self) -> None:
+        """Accept no more clients; one that was not accepted starts another gateway."""
         with self._lock:
             self._is_closing = True
         self._on_close()
         with contextlib.suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
     def _join(self) -> Group:
         settings = self._settings
-        # It never founds a group: nobody would be there to receive.
-        spec = StackSpec.from_toml(settings.spec).replace("Discovery", alone="wait")
+        # It never creates a group: there would be no receiver.
+        spec = StackSpec.from_toml(settings.spec).replace("Discovery", when_alone="wait")
         name = f"{NAME}{socket.gethostname()}"
         return join(
             settings.group, spec, name=name, timeout=settings.timeout,
-            receive=False, observer=self._watch,
+            receive=False, observer=self._watch, key_file=settings.key_file or None,
         )  # fmt: skip
 
     def _serve(self, group: Group) -> None:
         while not self._watch.is_over and not self._is_idle():
             time.sleep(LOOK_INTERVAL)
-        self._close_door()
+        self._stop_listening()
         if self._watch.is_over:
             self._failure = Closed(f"the group is closed: {group.closed}")
             _wait_until(lambda: not self._clients, LINGER)
@@ -104,7 +104,7 @@ class Gateway:
             group.leave(timeout=LEAVE_TIMEOUT)
 
     def _is_idle(self) -> bool:
-        """Whether nobody has been here for long enough; if so, nobody is let in from now on."""
+        """Whether no client connected for long enough; if so, none is accepted from now on."""
         with self._lock:
             idle = time.monotonic() - self._idle_since
             self._is_closing = not self._clients and idle >= self._settings.idle
@@ -115,14 +115,14 @@ class Gateway:
     def _accept(self) -> None:
         while True:
             try:
-                connection, _ = self._door.accept()
-            except OSError:  # The door was closed.
+                connection, _ = self._listener.accept()
+            except OSError:  # The listener was closed.
                 return
             with self._lock:
-                is_let_in = not self._is_closing and self._clients < CLIENTS_MAX
-                self._clients += is_let_in
-                self._visits += is_let_in
-            if is_let_in:
+                is_accepted = not self._is_closing and self._clients < CLIENTS_MAX
+                self._clients += is_accepted
+                self._visits += is_accepted
+            if is_accepted:
                 threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
             else:
                 connection.close()
@@ -130,12 +130,12 @@ class Gateway:
     def _attend(self, connection: socket.socket) -> None:
         """One client, until it goes."""
         try:
-            with connection, contextlib.suppress(Gone, OSError):
+            with connection, contextlib.suppress(Disconnected, OSError):
                 try:
                     self._talk(connection)
                 except RingcastError as error:
                     connection.sendall(reply_of(error))
-                    _hear_out(connection)
+                    _drain_input(connection)
         finally:
             with self._lock:
                 self._clients -= 1
@@ -160,7 +160,7 @@ class Gateway:
 
     def _send(self, group: Group, messages: Sequence[Payload], connection: socket.socket) -> None:
         """Send, as long as that takes, if only the receivers get on within the time they have."""
-        self._turn.wait_to_send(lambda: connection.sendall(BUSY))
+        self._gate.wait_to_send(lambda: connection.sendall(BUSY))
         while messages:
             before = self._watch.delivered
             try:
@@ -175,7 +175,7 @@ class Gateway:
     def _flush(self, group: Group, connection: socket.socket) -> None:
         """Wait for everybody, as long as they get on."""
         watch, seconds = self._watch, self._settings.timeout
-        with self._turn.flushing():
+        with self._gate.flushing():
             before, moved = watch.delivered, time.monotonic()
             while not watch.flush(min(BUSY_INTERVAL, seconds / 2)):
                 if watch.delivered > before:
@@ -185,7 +185,7 @@ class Gateway:
                 connection.sendall(BUSY)
 
 
-class Turn:
+class FlushGate:
     """Who may go on: those who send, or those who wait until all is delivered."""
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class Turn:
 
     @contextlib.contextmanager
     def flushing(self) -> Iterator[None]:
-        """While inside, nobody begins to send."""
+        """While inside, no client begins to send."""
         with self._changed:
             self._flushing += 1
         try:
@@ -214,8 +214,7 @@ class Turn:
 
 
 def _too_slow(group: Group, seconds: float) -> Timeout:
-    waits_for = group.stats().get("waits_for")
-    names = ", ".join(waits_for) if isinstance(waits_for, list) else ""
+    names = ", ".join(group.stats()["waits_for"])
     return Timeout(
         f"nobody has taken a message for {seconds:g} seconds: waited for "
         f"{names or 'the view to change'}; see why, or give more time"
@@ -228,7 +227,7 @@ def _wait_until(is_true: Callable[[], bool], timeout: float) -> None:
         time.sleep(0.01)
 
 
-def _hear_out(connection: socket.socket) -> None:
+def _drain_input(connection: socket.socket) -> None:
     """Let a client that is told of an error finish what it says, so that it comes to hear it."""
     connection.settimeout(LINGER)
     while connection.recv(1 << 16):

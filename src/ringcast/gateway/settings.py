@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ringcast.errors import ConfigError
-from ringcast.runtime.rundir import run_directory
+from ringcast.runtime.ops.run_directory import run_directory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,9 @@ class Settings:
     min_receivers: int = 1
     """How many members that are no gateways there must be for a message to count as delivered."""
 
+    key_file: str = ""
+    """The name of the key file of a closed group; empty for what the environment says."""
+
     def to_json(self) -> str:
         """The settings as a gateway reads them; equal settings have equal texts."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -38,16 +41,18 @@ class Settings:
         except (ValueError, TypeError) as error:
             raise ConfigError(f"these are no settings of a gateway: {error}") from None
 
-    def place(self) -> Path:
+    def path_base(self) -> Path:
         """Where the gateway with these settings is, without an ending. Raises ConfigError."""
         digest = hashlib.sha256(f"{VERSION}{self.to_json()}".encode()).hexdigest()
-        place = run_directory(create=True) / f"gateway-{digest[:16]}"
-        if len(str(place)) > PLACE_MAX:
-            raise ConfigError(f"{place.parent} is too long a name: set XDG_RUNTIME_DIR to another")
-        return place
+        path_base = run_directory(create=True) / f"gateway-{digest[:16]}"
+        if len(str(path_base)) > PATH_MAX:
+            raise ConfigError(
+                f"{path_base.parent} is too long a name: set XDG_RUNTIME_DIR to another"
+            )
+        return path_base
 
 
-PLACE_MAX = 96
+PATH_MAX = 96
 """Characters: the kernel allows 107 for the name of a socket, and an ending follows."""
 VERSION = 1
 """Changes with what clients and gateways say to each other, so that strangers never meet."""

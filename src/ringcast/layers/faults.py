@@ -4,18 +4,18 @@ simulator too."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ringcast.core.env import Env
-from ringcast.core.part import Part, Spec
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Part, Spec
+from ringcast.core.stack.ports import Gate
+from ringcast.core.stack.registry import protocol
 from ringcast.errors import ConfigError
 
 
+@protocol(role="faults", under="unicast", offers=(Gate,), shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Faults(Spec):
     """What is done to datagrams that arrive, at each member by itself."""
-
-    role: ClassVar[str] = "faults"
 
     loss: float = 0.0
     """The chance that a datagram is thrown away on arrival, whatever it carries."""

@@ -1,5 +1,5 @@
-"""Large messages as a whole: one ack a message and receiver, and nobody waits for a still receiver
-for ever.
+"""Large messages as a whole: one ack per message and receiver, and no sender waits for a still
+receiver for ever.
 
 For bursts of large messages (10 to 200 MB) to many receivers. A message that is in fragments is
 followed here until every receiver has said that it has all of it, or until it is clear who will
@@ -14,39 +14,48 @@ they have it, taken or not. After `attempts` of that the sender lets the multica
 message, no longer waits for those members until they have caught up, and tells its application who
 they are.
 
-A receiver starts a timer when it first asks for a message. When what it asked for has not come
-within `receive_timeout`, it asks no more: the message is skipped, its late fragments are dropped,
-the application is told in its place, and what follows is delivered in order. The same happens to
-whom the sender has forgotten the message: the sender answers its request with what it no longer
-has."""
+A receiver starts a timer for each large message when it first requests a part of it. When what it
+requested has not come within `receive_timeout`, it requests no more of it: the message is skipped,
+its late fragments are dropped, the application is told in its place, and what follows is delivered
+in order. Only messages that are known to be large, by a fragment that has arrived, are given up by
+this timer. Small messages, and messages of which nothing has arrived, are requested until the
+sender answers that it no longer has them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import deque
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
-from ringcast.core.address import Address
-from ringcast.core.batch import FRAGMENT, Batch
-from ringcast.core.codec import HEADER_SIZE
-from ringcast.core.env import Env
-from ringcast.core.events import Skipped, Undelivered
-from ringcast.core.fragments import WHOLE, read_header
-from ringcast.core.frames import Frame, Unacked, Whole
-from ringcast.core.part import Installation, Layer, Spec
-from ringcast.core.ports import Ports
-from ringcast.core.timers import NEVER
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import FRAGMENT, Batch
+from ringcast.core.model.events import Skipped, Undelivered
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Installation, Layer, Spec
+from ringcast.core.stack.ports import Control, Numbering, Ports, Taker, Tracker
+from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.timers import NEVER
+from ringcast.core.wire.fragments import WHOLE, read_header
+from ringcast.core.wire.frames import Frame, Unacked, Whole
+from ringcast.core.wire.layout import HEADER_SIZE
 from ringcast.errors import ConfigError
 
 REMEMBERED = 1_024
 """Messages of one sender whose acks are remembered, so that a lost one can be given again."""
 
 
+@protocol(
+    role="large",
+    offers=(Tracker, Taker),
+    needs={"fragment": "fragments below it, since it acks whole messages"},
+    former="Large",
+)
 @dataclass(frozen=True, kw_only=True)
-class Large(Spec):
-    """How long members wait for each other with large messages."""
-
-    role: ClassVar[str] = "large"
+class LargeMessages(Spec):
+    """How long members wait for each other with large messages. Each receiver acks a message once,
+    if it fits the multicast's window (max_bytes, flight_bytes and capacity). A larger one costs an
+    ack for each half of the window, since the sender could not go on with a full one."""
 
     ack_timeout: float = 1.0
     """Seconds between the last fragment and the first reminder, and between two reminders. Longer
@@ -56,8 +65,8 @@ class Large(Spec):
     costs the others ack_timeout × (attempts + 1) seconds of the sender's memory, and nothing
     else."""
     receive_timeout: float = 10.0
-    """Seconds after its first request for a message at which a receiver stops asking and skips
-    it."""
+    """Seconds after its first request for a part of a large message at which a receiver stops
+    asking and skips that message, if the part has not come. Small messages are never skipped."""
     max_unacked: int = 1_024
     """Messages that the sender follows at once; with one more the oldest counts as timed out."""
     max_waiting_bytes: int = 512_000_000
@@ -67,14 +76,18 @@ class Large(Spec):
     def __post_init__(self) -> None:
         for field in ("ack_timeout", "receive_timeout"):
             if getattr(self, field) <= 0:
-                raise ConfigError(f"Large.{field} is {getattr(self, field)}: give seconds above 0")
+                raise ConfigError(
+                    f"LargeMessages.{field} is {getattr(self, field)}: give seconds above 0"
+                )
         for field in ("attempts", "max_unacked", "max_waiting_bytes"):
             if getattr(self, field) < 1:
-                raise ConfigError(f"Large.{field} is {getattr(self, field)}: give at least 1")
+                raise ConfigError(
+                    f"LargeMessages.{field} is {getattr(self, field)}: give at least 1"
+                )
 
-    def build(self, env: Env) -> LargeLayer:
+    def build(self, env: Env) -> LargeMessagesLayer:
         """The layer with these settings."""
-        return LargeLayer(env, self)
+        return LargeMessagesLayer(env, self)
 
 
 class _Sent:
@@ -115,12 +128,25 @@ class _Received:
         self.nbytes = 0
 
 
-class LargeLayer(Layer):
+class _Late:
+    """A large message of which a part was requested."""
+
+    __slots__ = ("asked", "due", "first", "is_given_up", "last")
+
+    def __init__(self, first: int, last: int, asked: int, due: float) -> None:
+        self.first, self.last = first, last
+        self.asked = asked
+        """The part whose arrival the deadline is about."""
+        self.due = due
+        self.is_given_up = False
+
+
+class LargeMessagesLayer(Layer):
     """Follows large messages, out and in (ports.Tracker)."""
 
     kinds = (Whole, Unacked)
 
-    def __init__(self, env: Env, spec: Large) -> None:
+    def __init__(self, env: Env, spec: LargeMessages) -> None:
         super().__init__(env)
         self.spec = spec
         self.unacked: dict[int, _Sent] = {}
@@ -128,15 +154,14 @@ class LargeLayer(Layer):
         self._received: dict[Address, _Received] = {}
         """Of every other member of the view."""
         self._suspects: set[Address] = set()
-        self._requests: dict[Address, tuple[int, float]] = {}
-        """Per sender the seqno that was asked for first and has not come, and when it is given
-        up."""
-        self._given_up: dict[Address, int] = {}
-        """Per sender the end of the last message that was given up; parts of it may yet come."""
+        self._begun: dict[Address, tuple[int, int]] = {}
+        """Per sender: the large message that its last fragment in order belongs to."""
+        self._late: dict[Address, list[_Late]] = {}
+        """Per sender, by seqno: the large messages that parts were requested of. Those that were
+        given up stay for a while, since later parts of them may be missing as well."""
 
     def connect(self, ports: Ports) -> None:
-        assert ports.numbering is not None
-        self._control, self._numbering = ports.control, ports.numbering
+        self._control, self._numbering = ports[Control], ports[Numbering]
 
     # The sender waits for acks ------------------------------------------------------------------
 
@@ -212,7 +237,7 @@ class LargeLayer(Layer):
             seqno, nbytes = received.waiting.popleft()
             received.nbytes -= nbytes
             self.env.out.send(Whole(seqno, up_to), sender)
-            self._numbering.answered(sender, up_to)
+            self._numbering.acked_by_large(sender, up_to)
 
     def on_frame(self, frame: Frame, source: Address) -> None:
         received = self._received.get(source)
@@ -234,37 +259,79 @@ class LargeLayer(Layer):
 
     # The receiver gives up ----------------------------------------------------------------------
 
-    def requested(self, sender: Address, first: int) -> None:
-        known = self._requests.get(sender)
-        if known is None or not self._numbering.lacks(sender, known[0]):
-            due = self.env.now
-            if first > self._given_up.get(sender, 0):
-                due += self.spec.receive_timeout
-            self._requests[sender] = (first, due)
+    def begun(self, sender: Address, first: int, last: int) -> None:
+        self._begun[sender] = (first, last)
+
+    def requested(self, sender: Address, wanted: RangeSet) -> None:
+        for first, last in wanted:
+            message = self._late_at(sender, first)
+            if message is not None:
+                self._requested_again(sender, message, first)
+            if message is None or message.last < last:
+                for span in self._spans_beside(sender, first):
+                    self._note_late(sender, first, *span)
+
+    def _late_at(self, sender: Address, seqno: int) -> _Late | None:
+        late = self._late.get(sender, [])
+        place = bisect_right(late, seqno, key=lambda message: message.first)
+        return late[place - 1] if place and late[place - 1].last >= seqno else None
+
+    def _requested_again(self, sender: Address, message: _Late, seqno: int) -> None:
+        if message.is_given_up:
+            self.env.timers.set_earlier(self, "give up", self.env.now)
+        elif not self._numbering.lacks(sender, message.asked, message.asked):
+            message.asked, message.due = seqno, self.env.now + self.spec.receive_timeout
+
+    def _spans_beside(self, sender: Address, seqno: int) -> list[tuple[int, int]]:
+        """The large messages that the gap around this seqno cuts into."""
+        spans = [self._begun[sender]] if sender in self._begun else []
+        for run in self._numbering.beside_gap(sender, seqno):
+            header = read_header(run.payloads[0]) if run.flags & FRAGMENT else None
+            if header is not None:
+                first = run.first - header.index
+                spans.append((first, first + header.count - 1))
+        return spans
+
+    def _note_late(self, sender: Address, requested: int, first: int, last: int) -> None:
+        asked = max(requested, first)
+        if asked > last or self._late_at(sender, asked) is not None:
+            return
+        if self._numbering.lacks(sender, asked, asked):
+            due = self.env.now + self.spec.receive_timeout
+            late = self._late.setdefault(sender, [])
+            insort(late, _Late(first, last, asked, due), key=lambda message: message.first)
             self.env.timers.set_earlier(self, "give up", due)
 
     def _give_up(self) -> None:
-        now = self.env.now
-        for sender, (seqno, due) in list(self._requests.items()):
-            if due <= now:
-                del self._requests[sender]
-                if self._numbering.lacks(sender, seqno):
-                    end = self._end_of_message(sender)
-                    self._given_up[sender] = max(self._given_up.get(sender, 0), end or 0)
-                    reason = f"it did not come within {self.spec.receive_timeout:g} seconds"
-                    self._numbering.give_up(sender, end, reason)
-        due = min((due for _, due in self._requests.values()), default=NEVER)
-        if due != NEVER:
-            self.env.timers.set(self, "give up", due)
+        now, deadline = self.env.now, NEVER
+        for sender, late in list(self._late.items()):
+            for message in late:
+                if message.due <= now or message.is_given_up:
+                    self._give_up_late(sender, message)
+            given_up = [message for message in late if message.is_given_up][-REMEMBERED:]
+            open_ = [message for message in late if message.due != NEVER]
+            self._late[sender] = sorted([*given_up, *open_], key=lambda message: message.first)
+            deadline = min([deadline, *(message.due for message in open_)])
+        if deadline != NEVER:
+            self.env.timers.set(self, "give up", deadline)
 
-    def _end_of_message(self, sender: Address) -> int | None:
-        """The last seqno of the large message that the first gap lies in; None if it lies in
-        none."""
-        run = self._numbering.behind_gap(sender)
-        header = read_header(run.payloads[0]) if run is not None and run.flags & FRAGMENT else None
-        if run is None or header is None or header.index == 0:
-            return None
-        return run.first - header.index + header.count - 1
+    def _give_up_late(self, sender: Address, message: _Late) -> None:
+        """The time of a message is over: give it up, or forget about it if the part has come."""
+        if message.is_given_up or self._numbering.lacks(sender, message.asked, message.asked):
+            message.is_given_up = True
+            reason = self._timed_out
+            self._numbering.give_up(sender, message.first, message.last, reason)
+        message.due = NEVER
+
+    @property
+    def _timed_out(self) -> str:
+        return f"it did not come within {self.spec.receive_timeout:g} seconds"
+
+    def skipped(self, event: Skipped) -> None:
+        message = self._late_at(event.sender, event.first)
+        if message is not None and message.is_given_up:
+            event = replace(event, reason=self._timed_out)
+        self.above.skipped(event)
 
     # ---------------------------------------------------------------------------------------------
 
@@ -277,10 +344,13 @@ class LargeLayer(Layer):
     def on_view(self, installation: Installation) -> None:
         for member in installation.left:
             self._received.pop(member, None)
-            self._requests.pop(member, None)
-            self._given_up.pop(member, None)
+            self._late.pop(member, None)
+            self._begun.pop(member, None)
             self._suspects.discard(member)
             self._excuse(member)
+        if installation.joined:  # Senders begin anew what they are sending.
+            self._late.clear()
+            self._begun.clear()
         for member in installation.joined:
             if member != self.env.me:
                 self._received[member] = _Received(installation.starts[member])

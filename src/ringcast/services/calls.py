@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringcast.core.address import Address
-from ringcast.core.env import Env
-from ringcast.core.part import Part
+from ringcast.core.model.address import Address
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Part
 from ringcast.errors import LocalError
 from ringcast.services.replies import GONE, TIMED_OUT, Replies, Reply
 
@@ -22,7 +22,7 @@ Wait = str | int
 """How many answers a call waits for: "all", "first" or a number."""
 
 
-class Pending:
+class PendingCall:
     """A call that was made."""
 
     __slots__ = ("_answers", "_over", "_replies", "_waiting", "_wanted", "id")
@@ -81,21 +81,23 @@ class Calls:
         self._env = env
         self._owner = owner
         """Who is given the timers."""
-        self._open: dict[int, Pending] = {}
+        self._open: dict[int, PendingCall] = {}
         self._last = 0
-        self.finished: list[Pending] = []
-        """Those that are done; whoever lets their callers go on empties it."""
+        self.finished: list[PendingCall] = []
+        """Those that are done; the part that wakes their callers empties it."""
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, members: Iterable[Address] | None, wait: Wait, timeout: float | None) -> Pending:
+    def open(
+        self, members: Iterable[Address] | None, wait: Wait, timeout: float | None
+    ) -> PendingCall:
         """A new call, to these or to everybody. Raises LocalError."""
         wanted = answers_wanted(wait)
         if len(self._open) >= CALLS_MAX:
             raise LocalError(f"{CALLS_MAX:,} calls wait for answers: let some of them finish first")
         self._last += 1
-        call = self._open[self._last] = Pending(self._last, members, wanted)
+        call = self._open[self._last] = PendingCall(self._last, members, wanted)
         if timeout is not None:
             self._env.timers.set(self._owner, _timer(call), self._env.now + timeout)
         self._check(call)
@@ -129,12 +131,12 @@ class Calls:
             call.expire()
             self._check(call)
 
-    def cancel(self, call: Pending) -> None:
-        """Nobody waits for this call any more."""
+    def cancel(self, call: PendingCall) -> None:
+        """The caller no longer waits for this call."""
         if self._open.pop(call.id, None) is not None:
             self._env.timers.cancel(self._owner, _timer(call))
 
-    def _check(self, call: Pending) -> None:
+    def _check(self, call: PendingCall) -> None:
         if call.done and call.id in self._open:
             self.cancel(call)
             self.finished.append(call)
@@ -151,5 +153,5 @@ def answers_wanted(wait: Wait) -> int | None:
     raise LocalError(f'wait is {wait!r}: give "all", "first" or a number of answers')
 
 
-def _timer(call: Pending) -> str:
+def _timer(call: PendingCall) -> str:
     return str(call.id)

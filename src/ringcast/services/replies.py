@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Payload
+from ringcast.core.model.address import Address
 
 
 class Outcome(Enum):
@@ -23,6 +22,8 @@ class Outcome(Enum):
     """It crashed, or left the group, before its answer came."""
     TIMED_OUT = 4
     """It did not answer in time."""
+    BUSY = 5
+    """It answers too many calls already, and has not begun this one: try again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Reply:
     """What one member has answered, or why it has not."""
 
     outcome: Outcome
-    payload: Payload = b""
+    payload: bytes = b""
     """The answer; empty unless the outcome is VALUE."""
     error: str = ""
     """Why there is no answer, in words; empty when there is one."""
@@ -44,7 +45,7 @@ class Reply:
 class Replies(Mapping[Address, Reply]):
     """The replies by member, in the order in which they came. Never changes.
 
-    Whoever was not waited for any more is not in it.
+    A member that was no longer waited for is not in it.
     """
 
     __slots__ = ("_replies",)
@@ -53,7 +54,7 @@ class Replies(Mapping[Address, Reply]):
         self._replies = dict(replies)
 
     @property
-    def answers(self) -> dict[Address, Payload]:
+    def answers(self) -> dict[Address, bytes]:
         """The answers of those who have answered."""
         return {member: reply.payload for member, reply in self._replies.items() if reply.ok}
 

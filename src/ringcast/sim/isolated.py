@@ -3,7 +3,7 @@
 A sweep runs thousands of them. One may break a guarantee, raise, use up the memory, or never come
 to an end: each time that is said in its result, and the next one is not affected. A child of `fork`
 costs a few milliseconds; what it found comes back through a pipe, as JSON. The kernel ends a child
-that has used up its CPU time, so nobody has to watch it.
+that has used up its CPU time, so it need not be watched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ringcast.errors import RingcastError, Timeout
-from ringcast.sim.trial import Outcome, Trial, run
+from ringcast.sim.trial import Trial, TrialOutcome, run
 
 DONE, INCOMPLETE, BROKEN, FAILED = "done", "incomplete", "broken", "failed"
 """How a simulation ends: as it should; with messages that were not delivered; with a guarantee that
@@ -33,13 +33,13 @@ LINES_MAX = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class IsolatedResult:
     """What became of one simulation."""
 
     status: str
     problem: str
     """What went wrong, as a sentence; empty when nothing did."""
-    outcome: Outcome | None
+    outcome: TrialOutcome | None
     """None when the simulation failed. Of violations, and of what is outstanding, the first."""
     violations: int
     """How many guarantees did not hold."""
@@ -51,11 +51,11 @@ class Result:
     """The host and the process that it ran on."""
 
 
-Work = Callable[[Trial], Outcome]
+Work = Callable[[Trial], TrialOutcome]
 
 
-def run_watched(trial: Trial) -> Outcome:
-    """Run a trial, and end the process when nobody is left to tell the outcome to."""
+def run_watched(trial: Trial) -> TrialOutcome:
+    """Run a trial, and end the process when no process is left to tell the outcome to."""
     parent = os.getppid()
 
     def look(*_: object) -> None:
@@ -67,7 +67,7 @@ def run_watched(trial: Trial) -> Outcome:
 
 def run_isolated(
     trial: Trial, cpu_seconds_max: float = CPU_SECONDS_MAX, work: Work = run_watched
-) -> Result:
+) -> IsolatedResult:
     """Run a trial in a child of this process. Raises nothing that the trial does."""
     began_at, began = time.time(), time.perf_counter()
     readable, writable = os.pipe()
@@ -81,9 +81,9 @@ def run_isolated(
     _, state, usage = os.wait4(child, 0)
     told = _told(data, state, cpu_seconds_max)
     outcome = told.pop("outcome", None)
-    return Result(
+    return IsolatedResult(
         **told,
-        outcome=None if outcome is None else Outcome(**outcome),
+        outcome=None if outcome is None else TrialOutcome(**outcome),
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         began_at=began_at,
         real_seconds=time.perf_counter() - began,
@@ -94,7 +94,7 @@ def run_isolated(
 def _run_child(trial: Trial, work: Work, cpu_seconds_max: float, writable: int) -> None:
     """Run, write, and end; nothing of the parent's is cleaned up on the way out."""
     try:
-        # Nobody handles this signal: the kernel ends the process when it has used up its time.
+        # This signal has no handler: the kernel ends the process when it has used up its time.
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds_max)
         with open(writable, "wb") as pipe:
@@ -119,7 +119,7 @@ def _run(trial: Trial, work: Work) -> dict[str, Any]:
         return _problem(FAILED, f"{type(error).__name__} at {where}: {error}")
 
 
-def _judged(outcome: Outcome) -> dict[str, Any]:
+def _judged(outcome: TrialOutcome) -> dict[str, Any]:
     """How an outcome is, and as much of it as is kept."""
     broken, left = outcome.violations, outcome.outstanding
     missing = outcome.expected - outcome.delivered

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from math import inf
 from random import Random
 from time import perf_counter
 
-from ringcast.core.frames import Ack, Data, UnicastData, Whole
-from ringcast.core.view import ViewId
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.frames import Ack, Data, UnicastData, Whole
 from ringcast.errors import ConfigError
-from ringcast.sim.member import Member
-from ringcast.sim.meter import Meter
-from ringcast.sim.observer import Observer
-from ringcast.sim.settling import outstanding
-from ringcast.sim.shortfall import lacking, outpaced, reported
-from ringcast.sim.world import World
+from ringcast.sim.checks.meter import Meter
+from ringcast.sim.engine.member import Member
+from ringcast.sim.engine.network import MTU
+from ringcast.sim.engine.observer import WorldListener
+from ringcast.sim.engine.settling import outstanding
+from ringcast.sim.engine.shortfall import lacking, outpaced, reported
+from ringcast.sim.engine.world import World
 from ringcast.spec import StackSpec
 
 SLICE = 0.01
@@ -87,6 +88,15 @@ class Trial:
     reorder: float = 0.0
     corrupt: float = 0.0
     bandwidth: float | None = None
+    """Bytes per second of each sender's uplink."""
+    packet_loss: float = 0.0
+    mtu: int = MTU
+    downlink: float | None = None
+    """Bytes per second of each receiver's downlink."""
+    shared: float | None = None
+    """Bytes per second of the link that all members share."""
+    queue: int | None = None
+    """Bytes that wait at each of these before what arrives is dropped."""
     faults: tuple[Fault, ...] = ()
     timeout: float = 600.0
     """Virtual seconds after which the run is given up."""
@@ -121,7 +131,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
     """What came of one run."""
 
     violations: list[str]
@@ -184,17 +194,17 @@ Progress = Callable[[int, int, float], None]
 
 def run(
     trial: Trial,
-    observer: Observer | None = None,
+    observer: WorldListener | None = None,
     progress: Progress | None = None,
     keep: bool = False,
-) -> Outcome:
+) -> TrialOutcome:
     """Run a trial to its end."""
-    return _Run(trial, observer, progress, keep).run()
+    return _TrialRun(trial, observer, progress, keep).run()
 
 
-class _Run:
+class _TrialRun:
     def __init__(
-        self, trial: Trial, observer: Observer | None, progress: Progress | None, keep: bool
+        self, trial: Trial, observer: WorldListener | None, progress: Progress | None, keep: bool
     ) -> None:
         self._trial = trial
         self._progress = progress
@@ -207,6 +217,11 @@ class _Run:
             reorder=trial.reorder,
             corrupt=trial.corrupt,
             bandwidth=trial.bandwidth,
+            packet_loss=trial.packet_loss,
+            mtu=trial.mtu,
+            downlink=trial.downlink,
+            shared=trial.shared,
+            queue=trial.queue,
             keep=keep,
             observer=observer,
             measure=True,
@@ -216,7 +231,7 @@ class _Run:
         self._expected = trial.messages * (trial.members - trial.still)
         self._views_before = set[ViewId]()
 
-    def run(self) -> Outcome:
+    def run(self) -> TrialOutcome:
         began = perf_counter()
         world = self._world
         members = world.join(*self._trial.names, seconds=self._trial.timeout)
@@ -248,19 +263,24 @@ class _Run:
 
     def _sends(
         self, members: list[Member], start: float
-    ) -> list[tuple[float, Member, list[bytes]]]:
-        """Who sends which run when: turn by turn, evenly over the duration."""
+    ) -> Iterator[tuple[float, Member, list[bytes]]]:
+        """Who sends which run when: turn by turn, evenly over the duration; no two payloads alike.
+
+        Payloads of less than eight bytes repeat after a while.
+        """
         trial = self._trial
         payload = Random(trial.seed).randbytes(trial.size)
         whole, rest = divmod(trial.messages, trial.batch)
         sizes = [trial.batch] * whole + ([rest] if rest else [])
         turns = islice(cycle(members[: trial.senders]), len(sizes))
-        run = [payload] * trial.batch
+        width = min(8, trial.size)
+        rest_of_payload, sent = payload[width:], 0
         step = trial.duration / len(sizes) if sizes else 0.0
-        return [
-            (start + number * step, member, run if size == trial.batch else run[:size])
-            for number, (member, size) in enumerate(zip(turns, sizes, strict=True))
-        ]
+        for number, (member, size) in enumerate(zip(turns, sizes, strict=True)):
+            numbers = range(sent, sent + size)
+            sent += size
+            heads = (n.to_bytes(8, "big")[8 - width :] for n in numbers)
+            yield start + number * step, member, [head + rest_of_payload for head in heads]
 
     def _strike(self, fault: Fault) -> None:
         world = self._world
@@ -309,11 +329,11 @@ class _Run:
         return self._delivered / self._trial.members / (last_at - joined)
 
     def _received_bound(self, members: list[Member]) -> int:
-        senders = [member for member in members if member.witness.largest]
+        senders = [member for member in members if member.record.largest]
         others = len(senders) - (len(senders) == len(members) > 1)
         return others * members[0].memory.received_bound(self._trial.size)
 
-    def _outcome(self, left: list[str], joined: float, real: float) -> Outcome:
+    def _outcome(self, left: list[str], joined: float, real: float) -> TrialOutcome:
         world, delivered = self._world, self._delivered
         members = list(world.members.values())
         counters = [member.stack.counters for member in members]
@@ -323,7 +343,7 @@ class _Run:
         expected = self._expected if not self._trial.faults else delivered + len(left)
         views = [member.view for member in world.running]
         latency = self._meter.latency
-        return Outcome(
+        return TrialOutcome(
             violations=[str(violation) for violation in world.check()],
             outstanding=left,
             trace_hash=world.trace_hash,

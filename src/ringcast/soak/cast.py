@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from ringcast.demo.process import MemberProcess
 from ringcast.soak.inspector import Inspector
-from ringcast.soak.plan import Plan
+from ringcast.soak.plan import SoakPlan
 
 ENDLESS = 1_000_000_000
-"""Messages that nobody comes to the end of."""
+"""Messages without an end."""
 UNITE_SECONDS = 60.0
 """Seconds after which members that are not in one view count as stuck: several times the sum of
 all documented bounds, for a machine that is busy with other things as well."""
@@ -22,7 +22,7 @@ LEAVE_SECONDS = 30.0
 class Cast:
     """Everybody who is there. Names are never used twice."""
 
-    def __init__(self, plan: Plan, stack: ExitStack, inspector: Inspector) -> None:
+    def __init__(self, plan: SoakPlan, stack: ExitStack, inspector: Inspector) -> None:
         self._plan, self._stack, self._inspector = plan, stack, inspector
         self._group = f"soak-{uuid4()}"
         self._count = 0
@@ -47,10 +47,10 @@ class Cast:
         self.steady = [self._start(f"steady-{n + 1}") for n in range(self._plan.steady)]
         self.unite()
 
-    def join(self) -> str:
+    def join(self, port: int = 0) -> str:
         """One more, which sends as soon as it is there."""
         self._count += 1
-        guest = self._start(f"guest-{self._count}")
+        guest = self._start(f"guest-{self._count}", port)
         self.guests.append(guest)
         guest.wait_for("joined", lambda m: "endpoint" in m.heard, UNITE_SECONDS)
         guest.tell(send=True)
@@ -61,6 +61,12 @@ class Cast:
         self.paused.pop(guest.name, None)
         guest.kill()
         self._forget(guest)
+
+    def restart(self, guest: MemberProcess) -> str:
+        """One is gone without a word, and another starts at once at the same port."""
+        port = int(str(guest.heard["endpoint"]).rpartition(":")[2])
+        self.kill(guest)
+        return self.join(port)
 
     def leave(self, guest: MemberProcess) -> None:
         """One leaves in order, under load."""
@@ -80,7 +86,7 @@ class Cast:
         self.paused.clear()
 
     def unite(self) -> float:
-        """Wait until all are in one view with each other, and nobody else; how long that took.
+        """Wait until all are in one view with each other, and no other; how long that took.
 
         Raises DemoError when it does not come to that.
         """
@@ -89,7 +95,7 @@ class Cast:
         names = sorted(member.name for member in self.living)
         for member in awake:
             left = began + UNITE_SECONDS - time.monotonic()
-            member.wait_for("come to the view of all", lambda m: m.names == names, max(left, 0.1))
+            member.wait_for("reached the view of all", lambda m: m.names == names, max(left, 0.1))
         return time.monotonic() - began
 
     # Beginning and end ----------------------------------------------------------------------------
@@ -124,10 +130,10 @@ class Cast:
             self._inspector.ended(member.name)
         self.steady = []
 
-    def _start(self, name: str) -> MemberProcess:
+    def _start(self, name: str, port: int = 0) -> MemberProcess:
         plan = self._plan
         seconds = ENDLESS / plan.rate
-        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(plan.spec)]
+        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(plan.spec_at(port))]
         words += ["--messages", str(ENDLESS), "--seconds", str(seconds), "--size", str(plan.size)]
         member = MemberProcess(name, words, plan.logs / f"{name}.log")
         self._stack.callback(member.end)

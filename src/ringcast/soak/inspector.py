@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ringcast.core.ranges import RangeSet
+from ringcast.core.model.ranges import RangeSet
 from ringcast.trace import schema
 from ringcast.trace.check import check
-from ringcast.trace.history import reach_of
+from ringcast.trace.judging.history import reach_of
+from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import DELIVERED, SENT, VIEW, Row
-from ringcast.trace.summary import ViewKey
 from ringcast.trace.table import read_file
 from ringcast.trace.violations import Violation
 
@@ -34,12 +34,13 @@ CAUSES = {SENT: "numbered-again", DELIVERED: "repeated-later"}
 class Inspector:
     """Reads the traces in a directory as they grow."""
 
-    def __init__(self, directory: Path, rules: Rules) -> None:
+    def __init__(self, directory: Path, rules: Rules, *, keep: bool = False) -> None:
+        """keep: files stay when all in them is checked."""
         self.views = 0
         """How many were checked."""
         self.deliveries = 0
         """How many messages were delivered in them, each counted at each member."""
-        self._directory, self._rules = directory, rules
+        self._directory, self._rules, self._keep = directory, rules, keep
         self._files: dict[Path, set[ViewKey]] = {}
         """Files that were read, and the views in them that are not checked yet."""
         self._rows: dict[ViewKey, list[Row]] = defaultdict(list)
@@ -98,7 +99,7 @@ class Inspector:
         return bool(members) and all(self._has_left(member, view) for member in members)
 
     def _members(self, view: ViewKey) -> tuple[int, ...]:
-        """The members of a view, by the word of anybody who was there."""
+        """The members of a view, as any of them recorded it."""
         for rows in self._installs.values():
             for row in rows:
                 if (row.view, row.view_by) == view:
@@ -141,7 +142,8 @@ class Inspector:
 
     def _sweep(self) -> None:
         """Forget what is done with."""
-        for file in [file for file, views in self._files.items() if not views]:
+        done = [file for file, views in self._files.items() if not views]
+        for file in done if not self._keep else ():
             file.unlink(missing_ok=True)
             del self._files[file]
         still_open = self._open_views

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringcast import presets
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.core.stack.part import Spec
 from ringcast.errors import ConfigError
 from ringcast.layers.faults import Faults
-from ringcast.parts.failure import Failure
 from ringcast.spec import StackSpec
 
 MARKER = ".ringcast-soak"
@@ -18,7 +19,7 @@ TRANSPORTS = ("tcp", "udp")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SoakPlan:
     """One soak."""
 
     out: Path
@@ -34,6 +35,10 @@ class Plan:
     loss: float = 0.02
     """The chance that a datagram is thrown away on arrival."""
     transport: str = "tcp"
+    added: tuple[Spec, ...] = ()
+    """Protocols that the stack has besides; what they promise is checked as well."""
+    audit: bool = False
+    """Whether the continuous audit on Spark watches as well; traces are kept then."""
     memory_growth: int = 16 << 20
     """Bytes by which a steady member may grow after the first minute."""
     file_growth: int = 4
@@ -66,23 +71,32 @@ class Plan:
         """The stack of all members."""
         return self.out / "stack.toml"
 
+    def spec_at(self, port: int) -> Path:
+        """The stack of a member that listens at this port, 0 for any."""
+        if not port:
+            return self.spec
+        place = self.out / f"stack-{port}.toml"
+        stack = self.stack()
+        place.write_text(stack.replace(stack["transport"].changed({"port": port})).to_toml())
+        return place
+
     def stack(self) -> StackSpec:
         """Members on this machine, found by a shared directory or by multicast."""
         if self.transport == "udp":
             stack = presets.loopback()
         else:
             stack = presets.tcp(file=str(self.out / "members"))
-        quick = Failure(interval=0.25, timeout=2.0, verify=0.5)
-        return stack.replace(quick).insert(Faults(loss=self.loss))
+        quick = FailureDetector(interval=0.25, timeout=2.0, verify=0.5)
+        return stack.replace(quick).insert(Faults(loss=self.loss), *self.added)
 
 
-def prepare(plan: Plan) -> None:
+def prepare(plan: SoakPlan) -> None:
     """Make the directory, or clear what an earlier soak has left there. Raises ConfigError."""
     out, marker = plan.out, plan.out / MARKER
     try:
         if out.exists() and not marker.exists() and (not out.is_dir() or any(out.iterdir())):
             raise ConfigError(f"{out} is not empty, and not of a soak: name another with --out")
-        for place in (plan.trace, plan.logs, out / "members"):
+        for place in (plan.trace, plan.logs, out / "members", out / "alarms"):
             shutil.rmtree(place, ignore_errors=True)
         for place in (plan.trace, plan.logs):
             place.mkdir(parents=True)

@@ -10,14 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from ringcast.demo.process import DemoError, MemberProcess
+from ringcast.soak.auditor import Auditor
 from ringcast.soak.cast import Cast
 from ringcast.soak.inspector import Inspector
-from ringcast.soak.plan import Plan, prepare
+from ringcast.soak.plan import SoakPlan, prepare
 from ringcast.soak.vitals import Vitals
 from ringcast.trace.rules import rules_of
 from ringcast.trace.violations import Violation
 
-ACTIONS = {"join": 4, "kill": 3, "leave": 2, "pause": 2, "kill two": 1}
+ACTIONS = {"join": 4, "kill": 3, "restart": 2, "leave": 2, "pause": 2, "kill two": 1}
 """What may happen, and how often one happens beside the others."""
 PAUSE_SECONDS = (0.3, 6.0)
 """How long one stands still: up to twice the time after which it is suspected."""
@@ -33,10 +34,10 @@ Say = Callable[[str], None]
 
 
 @dataclass
-class Outcome:
+class SoakOutcome:
     """What a soak has found."""
 
-    plan: Plan
+    plan: SoakPlan
     vitals: Vitals
     seconds: float = 0.0
     actions: Counter[str] = field(default_factory=Counter)
@@ -46,18 +47,23 @@ class Outcome:
     """The longest that members took to be in one view again, after what was done to them."""
     violations: list[Violation] = field(default_factory=list)
     growth: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    """What the continuous audit told, if there was one."""
+    audit: str = ""
+    """Its verdict."""
     stuck: str = ""
     """Where it did not go on; empty when it came to its end."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether every guarantee held, nothing grew, and nobody was stuck."""
-        return not (self.violations or self.growth or self.stuck)
+        """Whether every guarantee held, nothing grew, and no member was stuck."""
+        return not (self.violations or self.alarms or self.growth or self.stuck)
 
     def problems(self) -> list[str]:
         """What is wrong, in sentences."""
         stuck = [f"it got stuck: {self.stuck}"] if self.stuck else []
-        return [*map(str, self.violations), *self.growth, *stuck]
+        told = [f"the continuous audit: {alarm}" for alarm in self.alarms]
+        return [*map(str, self.violations), *told, *self.growth, *stuck]
 
     def verdict(self) -> str:
         """What came out, as a line."""
@@ -77,22 +83,26 @@ class Outcome:
             "views": self.views,
             "deliveries": self.deliveries,
             "slowest_view": round(self.slowest_view, 2),
+            "audit": self.audit,
             "problems": self.problems(),
             "vitals": self.vitals.plain(),
         }
 
 
-def soak(plan: Plan, say: Say) -> Outcome:
+def soak(plan: SoakPlan, say: Say) -> SoakOutcome:
     """Run it. Raises ConfigError when there is no place for it; all else is an outcome."""
     prepare(plan)
-    inspector = Inspector(plan.trace, rules_of(plan.stack()))
+    inspector = Inspector(plan.trace, rules_of(plan.stack()), keep=plan.audit)
     names = [f"steady-{number + 1}" for number in range(plan.steady)]
-    outcome = Outcome(plan, Vitals(names))
+    outcome = SoakOutcome(plan, Vitals(names))
     began = time.monotonic()
     with ExitStack() as stack:
         cast = Cast(plan, stack, inspector)
-        run = _Run(plan, cast, inspector, outcome, say)
+        run = _SoakRun(plan, cast, inspector, outcome, say)
         try:
+            if plan.audit:
+                run.auditor = Auditor(plan)
+                stack.callback(run.auditor.end)
             run.play()
         except DemoError as error:
             outcome.stuck = str(error)
@@ -101,17 +111,18 @@ def soak(plan: Plan, say: Say) -> Outcome:
     return outcome
 
 
-class _Run:
+class _SoakRun:
     """One soak under way."""
 
     def __init__(
-        self, plan: Plan, cast: Cast, inspector: Inspector, outcome: Outcome, say: Say
+        self, plan: SoakPlan, cast: Cast, inspector: Inspector, outcome: SoakOutcome, say: Say
     ) -> None:
         self._plan, self._cast, self._inspector = plan, cast, inspector
         self._outcome, self._say_line = outcome, say
         self._dice = random.Random(plan.seed)
         self._began = time.monotonic()
         self._next_sample = MINUTE
+        self.auditor: Auditor | None = None
 
     def play(self) -> None:
         """Form, let things happen, see all off; ends early when a guarantee is broken."""
@@ -120,11 +131,13 @@ class _Run:
             f"{plan.steady} steady members and up to {plan.guests} guests, each sends {plan.rate:,}"
             f" messages a second; {plan.transport}, {plan.loss:.0%} loss; seed {plan.seed}"
         )
+        if self.auditor is not None:
+            self.auditor.wait_until_ready()
         cast.settle_in()
         self._began = time.monotonic()
         cast.send()
         self._sample("start")
-        while self._elapsed < plan.minutes * 60 and not self._outcome.violations:
+        while self._elapsed < plan.minutes * 60 and not self._broken:
             self._act()
         cast.see_guests_off()
         self._pass_time(LOOK_SECONDS)
@@ -133,9 +146,23 @@ class _Run:
         self._look()
         if not self._outcome.violations and self._inspector.left:
             self._outcome.stuck = f"{self._inspector.left} views never came to their end"
+        self._finish_audit()
         self._outcome.growth = list(
             self._outcome.vitals.growth(plan.memory_growth, plan.file_growth, warm=1)
         )
+
+    def _finish_audit(self) -> None:
+        if self.auditor is not None:
+            self._say("all members are gone; the audit judges their last views")
+            self.auditor.finish()
+            self._outcome.alarms, self._outcome.audit = self.auditor.alarms, self.auditor.verdict
+            self._say(f"audit: {self._outcome.audit}")
+
+    @property
+    def _broken(self) -> bool:
+        """Whether anybody has found a guarantee broken."""
+        alarmed = self.auditor is not None and bool(self.auditor.alarms)
+        return alarmed or bool(self._outcome.violations)
 
     # What happens ---------------------------------------------------------------------------------
 
@@ -160,7 +187,7 @@ class _Run:
             for action, weight in ACTIONS.items()
             if not (
                 (action == "join" and guests >= self._plan.guests)
-                or (action in ("kill", "leave") and guests < 1)
+                or (action in ("kill", "restart", "leave") and guests < 1)
                 or (action == "kill two" and guests < 2)
             )
         }
@@ -174,6 +201,9 @@ class _Run:
                 return f"{cast.join()} joins"
             case "kill":
                 return f"kills {self._kill()}"
+            case "restart":
+                guest = dice.choice(cast.guests)
+                return f"kills {guest.name}; {cast.restart(guest)} starts at its port"
             case "kill two":
                 return f"kills {self._kill()} and {self._kill()}"
             case "leave":

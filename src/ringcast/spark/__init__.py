@@ -1,25 +1,58 @@
 """The data pipeline on Spark: all that imports pyspark stands below here."""
 
+import json
+from contextlib import suppress
+from pathlib import Path
+
 from ringcast.errors import ConfigError
 
 try:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 except ImportError as error:
     raise ConfigError("Spark is not installed: run 'pip install ringcast[spark]'.") from error
 
+from ringcast.journal.read.stream import Lag
 from ringcast.spark.audit import Report, audit
+from ringcast.spark.follow import audit_stream
 from ringcast.spark.session import session
 from ringcast.spark.sweep import sweep
 from ringcast.spark.traces import read_trace
 
-__all__ = ["Report", "audit", "read_trace", "register", "session", "sweep"]
+__all__ = [
+    "Lag",
+    "Report",
+    "audit",
+    "audit_stream",
+    "lag",
+    "read_trace",
+    "register",
+    "session",
+    "sweep",
+]
+
+
+def lag(query: StreamingQuery, journal: str | Path) -> Lag:
+    """How far a running query is behind the journal that it reads; zero before its first batch."""
+    from ringcast.journal import Journal, JournalError
+    from ringcast.journal.read.stream import JournalStream
+
+    stream = JournalStream(Journal(journal), lambda name, sender, spans: [])
+    progress = query.lastProgress
+    for source in progress["sources"] if progress is not None else ():
+        offset = source["endOffset"]
+        with suppress(JournalError):  # It is of another source.
+            return stream.lag(json.loads(offset) if isinstance(offset, str) else offset)
+    return Lag(0, 0.0)
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("ringcast")` known to a session, whoever made it, and to its workers."""
+    """Make `format("ringcast")` known to any session, and to its workers."""
     from ringcast.spark.source import RingcastDataSource
     from ringcast.spark.travel import take_along
 
+    # Without it Spark refuses every source that can take filters.
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(RingcastDataSource)
     if hasattr(spark, "sparkContext"):  # Not over Spark Connect: there it has to be installed.
         take_along(spark)

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from ringcast import presets
 from ringcast.errors import ConfigError
-from ringcast.runtime.endpoints import split_endpoint
+from ringcast.journal.read.start import EARLIEST, StartingPoint, parse_start
+from ringcast.runtime.net.endpoints import split_endpoint
 from ringcast.spec import StackSpec
 
 
@@ -24,20 +25,31 @@ class SourceOptions:
     """`path`: the journal's directory, which executors see under the same name."""
     max_rows: int | None = None
     """`maxRowsPerBatch`: a smaller batch is ready sooner, a larger one costs less a row."""
+    max_bytes: int | None = None
+    """`maxBytesPerBatch`: the same in bytes of Parquet, by the averages of manifests."""
+    start: StartingPoint = field(default_factory=StartingPoint)
+    """`startingOffsets`: where a query without a checkpoint begins."""
     max_partitions: int = 200
-    """`maxPartitions`: one a segment up to here, then several segments share one: tasks cost."""
+    """`maxPartitions`: one per segment up to here; beyond, segments share one, since tasks cost."""
     fail_on_loss: bool = True
     """`failOnDataLoss`: whether a query stops when retention was quicker than it."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options by their names, in any case; raises ConfigError."""
+        if any(name.lower() in TABLES_OWN for name in options):
+            raise ConfigError(
+                "Spark does not tell a source in Python where its table is: write CREATE TEMPORARY "
+                "VIEW name USING ringcast OPTIONS (path 'journal/') instead of CREATE TABLE"
+            )
         given = _known(options, NAMES, "source")
         if not given.get("path"):
             raise ConfigError("the option path is missing: give the journal's directory to load()")
         return cls(
             path=_local(given["path"]),
             max_rows=_positive(given, "maxRowsPerBatch"),
+            max_bytes=_positive(given, "maxBytesPerBatch"),
+            start=parse_start(given.get("startingoffsets", EARLIEST)),
             max_partitions=_positive(given, "maxPartitions") or cls.max_partitions,
             fail_on_loss=_boolean(given, "failOnDataLoss", cls.fail_on_loss),
         )
@@ -60,6 +72,8 @@ class SinkOptions:
     sort: bool = False
     """`sort`: send the rows of a partition in the order of their bytes, so that a partition which
     comes out of a shuffle is the same at each attempt. Takes the memory for a partition."""
+    key_file: str = ""
+    """`keyFile`: the key file of a closed group, which executors have under the same name."""
     query: str | None = None
     """`query`: of a batch, the name under which it can be repeated without being seen twice."""
     epoch: int = 0
@@ -80,6 +94,7 @@ class SinkOptions:
             idle=_seconds(given, "idle", cls.idle),
             min_receivers=_positive(given, "minReceivers") or cls.min_receivers,
             sort=_boolean(given, "sort", cls.sort),
+            key_file=given.get("keyfile", ""),
             query=given.get("query"),
             epoch=_whole(given, "epoch", cls.epoch),
         )
@@ -166,10 +181,15 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     return text.lower() == "true"
 
 
-NAMES = ("path", "maxRowsPerBatch", "maxPartitions", "failOnDataLoss")
+NAMES = (
+    *("path", "maxRowsPerBatch", "maxBytesPerBatch", "startingOffsets"),
+    *("maxPartitions", "failOnDataLoss"),
+)
 SINK_NAMES = (
     *("group", "seeds", "preset", "spec", "bind", "port"),
-    *("timeout", "idle", "minReceivers", "sort", "query", "epoch"),
+    *("timeout", "idle", "minReceivers", "sort", "keyFile", "query", "epoch"),
 )
 SPARKS_OWN = ("checkpointLocation",)
 """What Spark hands on although it is meant for Spark itself."""
+TABLES_OWN = ("owner", "provider", "location")
+"""What a table of the catalog has besides its options."""

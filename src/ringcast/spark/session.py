@@ -21,6 +21,10 @@ QUIET = Path(__file__).with_name("log4j2.properties")
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Halves the CPU time until the first answer. It also halves the speed of long scans (`quick`)."""
 
+CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
 MASTERS = re.compile(r"local(\[.*\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 CONNECT_TIMEOUT = 5.0
 
@@ -64,6 +68,8 @@ def _defaults(master: str | None, quick: bool) -> dict[str, object]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.python.unix.domain.socket.enabled": "true",
+        # The default one starts a process for each file of a checkpoint.
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
         # The default of 200 is for a cluster: here each partition is a task that waits its turn.
         "spark.sql.shuffle.partitions": 2 * (os.cpu_count() or 1),
     }
@@ -76,19 +82,19 @@ def _prepare(master: str | None) -> None:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
-        # Workers may have their interpreter elsewhere: whoever runs them knows better.
+        # Workers may have their interpreter elsewhere: their administrator knows better.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _check(master: str | None, conf: dict[str, object]) -> None:
     for key in conf:
         if not key.startswith("spark."):
-            raise ConfigError(f"'{key}' is no Spark setting: their names begin with 'spark.'.")
+            raise ConfigError(f"'{key}' is not a Spark setting: their names begin with 'spark.'.")
     if master is None:
         return
     if not MASTERS.fullmatch(master):
         raise ConfigError(
-            f"'{master}' is no Spark master: write local[*], local[4] or spark://host:7077."
+            f"'{master}' is not a Spark master: write local[*], local[4] or spark://host:7077."
         )
     if master.startswith("spark://"):
         _knock(master)

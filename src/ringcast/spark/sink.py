@@ -2,8 +2,9 @@
 
 A task hands its rows to the gateway of its machine, which is the member, and ends when every member
 of the group has taken them. So an epoch that Spark counts as done has been delivered, and an
-attempt that failed has sent a prefix of its partition. Rows carry their places, and `ringcast.feed`
-drops repeats at the receivers; nothing is to be done when a job commits or is given up.
+attempt that failed has sent a prefix of its partition. Rows carry their places, and
+`ringcast.job_rows` drops repeats at the receivers; nothing is to be done when a job commits or is
+given up.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class GroupStreamWriter(DataSourceStreamArrowWriter):
 def _write(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, query: UUID, epoch: int
 ) -> Written:
-    from ringcast.feed import Stamp
     from ringcast.gateway import Settings, connect
+    from ringcast.job_rows import Stamp
 
     settings = Settings(
         group=options.group,
@@ -85,6 +86,7 @@ def _write(
         timeout=options.timeout,
         idle=options.idle,
         min_receivers=options.min_receivers,
+        key_file=options.key_file,
     )
     partition = _context().partitionId()
     stamp = Stamp(query, epoch, partition)
@@ -110,7 +112,7 @@ def _values(batch: pa.RecordBatch) -> list[bytes]:
 
 
 def _frames(batches: Iterator[pa.RecordBatch]) -> Iterator[list[bytes]]:
-    """Rows by the handful: at most so many, and not much more than so many bytes."""
+    """Rows in chunks: up to a number of rows, and not much more than a number of bytes."""
     frame: list[bytes] = []
     size = 0
     for value in chain.from_iterable(map(_values, batches)):

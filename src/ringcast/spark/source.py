@@ -7,7 +7,8 @@ slices and yields Arrow batches. Nothing is shared between the two but what a pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -34,17 +36,21 @@ from pyspark.sql.types import (
 )
 
 from ringcast.errors import ConfigError
-from ringcast.journal.errors import DataLost
-from ringcast.journal.layout import journal_at
-from ringcast.journal.plan import Slice, assign
-from ringcast.journal.reader import Journal
-from ringcast.journal.spans import Spans
-from ringcast.journal.stream import JournalStream, Offset
+from ringcast.journal.format.errors import DataLost
+from ringcast.journal.format.layout import journal_at
+from ringcast.journal.format.spans import Spans
+from ringcast.journal.read.plan import Slice, assign
+from ringcast.journal.read.prune import Conditions, prune
+from ringcast.journal.read.reader import Journal
+from ringcast.journal.read.stream import JournalStream, Offset
 from ringcast.spark.options import SinkOptions, SourceOptions
+from ringcast.spark.pushdown import conditions_of
 from ringcast.spark.sink import GroupStreamWriter, GroupWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger("ringcast.spark")
 
 SCHEMA = StructType(
     [
@@ -92,7 +98,7 @@ class RingcastDataSource(DataSource):
         return GroupStreamWriter(SinkOptions.of(self.options), schema, overwrite)
 
 
-class Part(NamedTuple):
+class SegmentPart(NamedTuple):
     """What a task takes of one segment: of these senders these seqnos, or all with None."""
 
     segment: str
@@ -102,7 +108,7 @@ class Part(NamedTuple):
 class JournalPartition(InputPartition):
     """The work of one task."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[SegmentPart]) -> None:
         super().__init__(None)
         self.parts = tuple(parts)
 
@@ -113,16 +119,24 @@ class JournalReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
+        self._conditions = Conditions()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note what can be left out; Spark still applies every filter to what is read."""
+        self._conditions = conditions_of(filters)
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The work, by segment."""
+        """The work, by segment, without the segments that the filters rule out."""
         journal = Journal(self._options.path)
         slices, _ = assign(journal.segments, journal.cover)
-        return _partitions(slices, self._options)
+        left = prune(slices, self._conditions)
+        log.info("reading %d of %d segments in %s", len(left), len(slices), self._options.path)
+        return _partitions(left, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, on an executor."""
-        return _read(partition, self._options, self._columns)
+        return _read(partition, self._options, self._columns, self._conditions)
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -133,8 +147,11 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = tuple(columns)
 
     def initialOffset(self) -> Offset:
-        """Before everything that the journal still has."""
-        return self._stream.initial()
+        """What the option startingOffsets says; before everything by default."""
+        from ringcast.journal.read.rows import delivered_before
+
+        find = partial(delivered_before, self._options.path)
+        return self._stream.initial(self._options.start, find)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What the option maxRowsPerBatch says."""
@@ -144,7 +161,11 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Where the batch ends that begins here."""
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._stream.latest(start, rows)
+        end = self._stream.latest(start, rows, self._options.max_bytes)
+        if end != start and log.isEnabledFor(logging.INFO):
+            lag = self._stream.lag(end)
+            log.info("behind by %d rows and %.1f s after this batch", lag.rows, lag.seconds)
+        return end
 
     def reportLatestOffset(self) -> Offset:
         """All there is, for the query's progress."""
@@ -165,7 +186,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _stream(self) -> JournalStream:
         """Made on the driver when it is first asked, and never sent to an executor."""
-        from ringcast.journal.rows import seqnos
+        from ringcast.journal.read.rows import seqnos
 
         path = self._options.path
         fail = self._options.fail_on_loss
@@ -186,22 +207,25 @@ def _columns(schema: StructType) -> list[str]:
 
 def _partitions(slices: Sequence[Slice], options: SourceOptions) -> list[InputPartition]:
     """One a slice, or as many as the options allow with their neighbours together."""
-    parts = [Part(s.segment.name, None if s.whole else s.senders) for s in slices]
+    parts = [SegmentPart(s.segment.name, None if s.whole else s.senders) for s in slices]
     number = min(len(parts), options.max_partitions)
     bounds = [len(parts) * i // number for i in range(number + 1)] if number else []
     return [JournalPartition(parts[a:b]) for a, b in pairwise(bounds)]
 
 
 def _read(
-    partition: InputPartition, options: SourceOptions, columns: Sequence[str]
+    partition: InputPartition,
+    options: SourceOptions,
+    columns: Sequence[str],
+    conditions: Conditions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    from ringcast.journal.rows import read_rows
+    from ringcast.journal.read.rows import read_rows
 
     # With nothing to read Spark makes up a partition of its own.
     parts = partition.parts if isinstance(partition, JournalPartition) else ()
     for part in parts:
         try:
-            yield from read_rows(options.path, part.segment, part.senders, columns)
+            yield from read_rows(options.path, part.segment, part.senders, columns, conditions)
         except DataLost:
             if options.fail_on_loss:
                 raise

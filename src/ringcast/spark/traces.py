@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob, has_magic
+from os.path import commonpath
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,25 +18,101 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import ConfigError
 from ringcast.spark.schema import TRACE
+from ringcast.trace.checksum import damage, is_damaged
+from ringcast.trace.schema import LATER
 from ringcast.trace.table import SCHEMA
 
 FOOTERS_MAX = 1_000
 """How many files are looked into before Spark reads them."""
+SUFFIX = ".parquet"
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+"""Makes Spark compare the checksums of pages where there are any."""
+
+log = logging.getLogger("ringcast.spark")
 
 
 def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
-    """The rows of all members' traces in a directory, or in anything else that Spark can name.
+    """The rows of all members' traces below a directory, or in anything else that Spark can name.
 
-    Raises ConfigError when there is no such place, nothing in it, or something else than a trace.
+    `path` may have wildcards. Directories below are read as well, those of Hive partitions too.
+    Files that do not end with .parquet are left out, and logged. Raises ConfigError when there is
+    no such place, nothing in it, something else than a trace, or a damaged file.
     """
     place = str(path)
     if "://" in place:
         return _read_elsewhere(spark, place)
-    files = _files(Path(place))
-    for file in files[:FOOTERS_MAX]:
-        if problem := _problem(file):
-            raise ConfigError(f"{file} is no trace of Ringcast: {problem}.")
-    return spark.read.schema(TRACE).parquet(place)
+    found = find_traces(place)
+    if found.ignored:
+        log.warning("%s", found.left_out())
+    hive = found.hive_keys()
+    for file in found.files:
+        if is_damaged(file):
+            raise damage(file)
+    for file in found.files[:FOOTERS_MAX]:
+        if problem := _problem(file, hive):
+            raise ConfigError(f"{file} is not a trace of Ringcast: {problem}.")
+    reader = spark.read.schema(TRACE).options(**CHECKED, pathGlobFilter=f"*{SUFFIX}")
+    if hive & set(TRACE.names):
+        # These columns are in the names of directories, and not in the files.
+        base = _base(found.roots)
+        rows = reader.option("basePath", str(base)).parquet(*map(str, found.roots))
+    else:
+        rows = reader.option("recursiveFileLookup", True).parquet(*map(str, found.roots))
+    return rows.select(*TRACE.names)
+
+
+class FoundTraces(NamedTuple):
+    """The files of a run."""
+
+    roots: list[Path]
+    """What was named: a directory, a file, or what wildcards stand for."""
+    files: list[Path]
+    ignored: list[Path]
+    """Files among them that have another ending."""
+
+    def hive_keys(self) -> set[str]:
+        """The keys of directories that are called key=value."""
+        parents = {file.parent for file in self.files}
+        parts = {part for parent in parents for part in parent.parts}
+        return {part.partition("=")[0] for part in parts if "=" in part}
+
+    def left_out(self) -> str:
+        """A sentence about the files that are not read."""
+        names = ", ".join(str(file) for file in self.ignored[:3])
+        more = f" and {len(self.ignored) - 3} more" if len(self.ignored) > 3 else ""
+        return f"Left out, since traces end with {SUFFIX}: {names}{more}"
+
+
+def find_traces(place: str) -> FoundTraces:
+    """The files of a trace. Raises ConfigError when there are none."""
+    roots = [Path(place)]
+    if not roots[0].exists() and has_magic(place):
+        roots = [Path(found) for found in sorted(glob(place))]
+        if not roots:
+            raise ConfigError(f"There is nothing like {place}: see what the members traced to.")
+    files, ignored = list[Path](), list[Path]()
+    for root in roots:
+        if not root.exists():
+            raise ConfigError(
+                f"There is no directory {root}: name the one that the members traced to."
+            )
+        for file in sorted(_visible(root)) if root.is_dir() else [root]:
+            (files if file.name.endswith(SUFFIX) else ignored).append(file)
+    if not files and ignored:
+        raise ConfigError(
+            f"{ignored[0]} is not a trace of Ringcast: it does not end with {SUFFIX}."
+        )
+    if not files:
+        raise ConfigError(f"There is no trace in {place}: its members wrote nothing, or elsewhere.")
+    return FoundTraces(roots, files, ignored)
+
+
+def _base(roots: list[Path]) -> Path:
+    """The directory above all key=value directories of some places."""
+    base = Path(commonpath([root.absolute() for root in roots]))
+    while "=" in base.name or base.name.endswith(SUFFIX):
+        base = base.parent
+    return base
 
 
 @contextmanager
@@ -48,46 +128,41 @@ def blame(path: str | Path, error: Exception) -> ConfigError:
     """What to tell when Spark failed at a trace: which file is damaged, else what Spark said."""
     place = str(path)
     if "://" not in place:
-        for file in _files(Path(place))[:FOOTERS_MAX]:
+        for file in find_traces(place).files[:FOOTERS_MAX]:
             if not _is_whole(file):
-                return ConfigError(
-                    f"{file} is damaged: restore it, or move it away to audit the other traces."
-                )
+                return damage(file)
     said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return ConfigError(f"Spark could not read the traces in {place}: {said.strip()}")
 
 
 def _is_whole(file: Path) -> bool:
     try:
-        pq.read_table(file)
+        pq.read_table(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError):
         return False
     return True
 
 
-def _files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise ConfigError(f"There is no directory {path}: name the one that the members traced to.")
-    found = sorted(_visible(path)) if path.is_dir() else [path]
-    if not found:
-        raise ConfigError(f"There is no trace in {path}: its members wrote nothing, or elsewhere.")
-    return found
-
-
 def _visible(path: Path) -> Iterator[Path]:
-    """The files that Spark would read: those whose names don't begin with a dot or an underline."""
+    """The files that Spark would read: no name on the way begins with a dot or an underline."""
     for file in path.iterdir():
-        if not file.name.startswith((".", "_")) and file.is_file():
+        if file.name.startswith((".", "_")):
+            continue
+        if file.is_dir():
+            yield from _visible(file)
+        else:
             yield file
 
 
-def _problem(file: Path) -> str | None:
-    """Why a file is no trace, or None."""
+def _problem(file: Path, hive_keys: set[str]) -> str | None:
+    """Why a file is no trace, or None; columns may be keys of its directories."""
     try:
         found = pq.read_schema(file)
     except (pa.ArrowException, OSError):
-        return "it is no Parquet file"
+        return "it is not a Parquet file"
     for field in SCHEMA:
+        if field.name in hive_keys or (field.name in LATER and field.name not in found.names):
+            continue
         if field.name not in found.names:
             return f"it has no column '{field.name}'"
         if not _same(found.field(field.name).type, field.type):
@@ -109,6 +184,8 @@ def _read_elsewhere(spark: SparkSession, place: str) -> DataFrame:
     except AnalysisException as error:
         raise ConfigError(f"There is no trace at {place}: Spark finds nothing there.") from error
     for field in TRACE:
-        if field.name not in found.columns:
-            raise ConfigError(f"{place} is no trace of Ringcast: it has no column '{field.name}'.")
-    return spark.read.schema(TRACE).parquet(place)
+        if field.name not in found.columns and field.name not in LATER:
+            raise ConfigError(
+                f"{place} is not a trace of Ringcast: it has no column '{field.name}'."
+            )
+    return spark.read.schema(TRACE).options(**CHECKED).parquet(place)

@@ -6,7 +6,9 @@ their runs. The guarantees are those of strict view synchrony:
 - a message is sent in the view that its sender has installed, and delivered there or nowhere;
 - within a view, a sender's messages are delivered once, in order, from its first one on;
 - members that go together from a view to the next have delivered the same in it;
-- a sender forgets a message only when every member of the view has delivered it.
+- a sender forgets a message only when every member of the view has delivered it;
+- where the stack promises one order, members that go together from a view to the next have
+  delivered the messages of all senders in it in the same order.
 
 The first two are checked group by group in `walk`, the others across members in `judge`.
 """
@@ -20,11 +22,11 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from ringcast.trace.history import History, reach_of
-from ringcast.trace.judge import judge
+from ringcast.trace.judging.history import History, reach_of
+from ringcast.trace.judging.judge import judge
+from ringcast.trace.judging.summary import Group
 from ringcast.trace.rules import Rules, window_bound
-from ringcast.trace.schema import SKIPPED, Row, signed
-from ringcast.trace.summary import Group
+from ringcast.trace.schema import DELIVERED, SKIPPED, Row
 from ringcast.trace.violations import Violation
 
 
@@ -36,29 +38,47 @@ def check(
     skew_us: int = 0,
     waits: bool = True,
     agrees: bool = True,
+    ordered: bool = False,
 ) -> list[Violation]:
     """List how the guarantees were broken; [] is good.
 
     What is owed depends on the stack: `ringcast.trace.rules` explains the arguments, and makes them
     from a spec. Costs a sort of the rows.
     """
-    rules = Rules(capacity, skips, skew_us, waits, agrees)
-    history = History(rows)
+    rules = Rules(capacity, skips, skew_us, waits, agrees, ordered)
+    return check_history(History(rows), rules)
+
+
+def check_history(history: History, rules: Rules) -> list[Violation]:
+    """The same for rows that are sorted already."""
     found = [
         *history.violations,
         *judge(history.summary),
-        *_early_purges(history, skew_us),
-        *_windows(history, capacity),
-        *_skips(history, skips),
+        *_early_purges(history, rules.skew_us),
+        *_windows(history, rules.capacity),
+        *_skips(history, rules.skips),
+        *_before_sent(history, rules.skew_us),
     ]
-    return sorted((v for v in found if not rules.excuses(v.cause)), key=_order)
+    return sorted((v for v in found if not rules.excuses(v.cause)), key=lambda v: v.order)
+
+
+def _before_sent(history: History, skew_us: int) -> Iterator[Violation]:
+    """Deliveries of others' messages before these were sent, by the clocks of the two."""
+    for (member, view, sender), rows in history.deliveries.items():
+        early = [
+            row
+            for row in rows
+            if row.kind == DELIVERED and row.sent_at is not None and row.at + skew_us < row.sent_at
+        ]
+        if early and member != sender:
+            yield Violation("before-sent", member, *view, sender, None, *reach_of(early))
 
 
 def _early_purges(history: History, skew_us: int) -> Iterator[Violation]:
     """Deliveries after their sender forgot the message."""
     summary = history.summary
     for (view, sender), purges in history.purges.items():
-        theirs, begin = summary.stands.get((sender, view)), summary.begins.get((view, sender))
+        theirs, begin = summary.progress.get((sender, view)), summary.begins.get((view, sender))
         forgotten = _Forgotten(purges)
         for member in theirs.members if theirs and begin is not None else ():
             early = [
@@ -99,9 +119,8 @@ def _windows(history: History, capacity: int | None) -> Iterator[Violation]:
     """The first sample with marks out of order and the fullest one, of each window."""
     windows = defaultdict[Group, list[_Marks]](list)
     for row in history.samples:
-        if row.low is not None and row.delivered is not None and row.high is not None:
-            marks = _Marks(row.at, row.low, row.delivered, row.high)
-            windows[row.member, (row.view, row.view_by), row.sender or 0].append(marks)
+        marks = _Marks(row.at, row.low or 0, row.delivered or 0, row.high or 0)
+        windows[row.member, (row.view, row.view_by), row.sender or 0].append(marks)
     for (member, view, sender), samples in windows.items():
         wrong = min((m for m in samples if not m.low <= m.delivered <= m.high), default=None)
         if wrong:
@@ -117,7 +136,3 @@ def _skips(history: History, allowed: bool) -> Iterator[Violation]:
         if skipped and (not allowed or member == sender):
             cause = "skip-own" if allowed else "skip-forbidden"
             yield Violation(cause, member, *view, sender, None, *reach_of(skipped))
-
-
-def _order(v: Violation) -> tuple[int, int, str, int, int, int]:
-    return v.view, signed(v.view_by), v.cause, signed(v.member), signed(v.sender or 0), v.first or 0

@@ -25,11 +25,11 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from ringcast.core.stack import Stack
-from ringcast.core.view import ViewId
+from ringcast.core.model.view import ViewId
+from ringcast.core.stack.stack import Stack
 from ringcast.errors import ConfigError
-from ringcast.trace.pen import Note
-from ringcast.trace.scribe import Scribe
+from ringcast.trace.row_writer import Note
+from ringcast.trace.tracer import TraceListener
 from ringcast.trace.writer import TraceSpec, TraceWriter
 
 WRITE_INTERVAL = 0.1
@@ -42,10 +42,10 @@ END_WAIT = 60.0
 log = logging.getLogger("ringcast.trace")
 
 
-class LiveTrace(Scribe):
+class LiveTrace(TraceListener):
     """Watches one member (`join(…, observer=LiveTrace(path))`) and writes its trace to `path`.
 
-    All but `vouch` and `end` is called under the member's lock (runtime.observer.Observer).
+    All but `vouch` and `end` is called under the member's lock (runtime.member.observer).
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LiveTrace(Scribe):
         """The application knows that it has all that was sent in its view: the last row says so.
 
         Without it, an audit does not ask whether a leaver has got the last messages of others,
-        since whoever leaves under load need not get them.
+        since a member that leaves under load need not get them.
         """
         self._vouched = True
 
@@ -93,10 +93,10 @@ class LiveTrace(Scribe):
         try:
             while not self._ending.wait(WRITE_INTERVAL):
                 self._drain()
-                self._pen.writer.tick(now_us())
+                self._row_writer.writer.tick(now_us())
             self._drain()
             if not self._over:
-                self._pen.close(now_us(), self._left_in_order(), self._vouched)
+                self._row_writer.close(now_us(), self._left_in_order(), self._vouched)
         except Exception as error:  # Whatever it is, the member is not to suffer from it.
             self._stop(f"{type(error).__name__}: {error}")
 
@@ -105,9 +105,9 @@ class LiveTrace(Scribe):
         return self._stack.closed == "left" and not self._stack.waiting
 
     def _drain(self) -> None:
-        notes, pen = self._notes, self._pen
+        notes, row_writer = self._notes, self._row_writer
         while notes and not self._over:
-            pen.write(notes.popleft())
+            row_writer.write(notes.popleft())
 
     def _stop(self, reason: str) -> None:
         self._over = True
@@ -123,7 +123,7 @@ def load_parquet() -> None:
     try:
         import_module("pyarrow.parquet")
     except ImportError as error:
-        raise ConfigError("Parquet needs pyarrow: install ringcast[spark]") from error
+        raise ConfigError("Parquet needs pyarrow: install ringcast[journal]") from error
     # Where it is installed, pyarrow would load it with its first table.
     with suppress(ImportError):
         import_module("pandas")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringcast.sim.promises import promises_of
+from ringcast.guarantees import promises_of
 from ringcast.spec import StackSpec
 
 WAITING = ("purged-before", "purged-undelivered", "acked-undelivered")
@@ -26,12 +26,17 @@ class Rules(NamedTuple):
     """Whether senders wait for everybody before they forget a message: not where a slow member is
     skipped, or a large message has a timeout."""
     agrees: bool = True
-    """Whether survivors agree on what a crashed sender sent last: not without `retain`."""
+    """Whether survivors agree on what a crashed sender sent last: not where receivers free what
+    they have delivered (see `guarantees.Promises`)."""
+    ordered: bool = False
+    """Whether members deliver everything in one order: the stack has a `Sequencer`."""
 
     def excuses(self, cause: str) -> bool:
         """Whether the stack does not promise what was broken in this way."""
         if cause == "survivors":
             return not self.agrees
+        if cause == "another-order":
+            return not self.ordered
         return cause in WAITING and not self.waits
 
 
@@ -45,6 +50,7 @@ def rules_of(spec: StackSpec, skew_us: int = 0) -> Rules:
         skew_us=skew_us,
         waits=promises.complete,
         agrees=promises.agreement,
+        ordered=promises.total_order,
     )
 
 

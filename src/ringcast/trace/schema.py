@@ -6,7 +6,9 @@ compared between members is additive over cuts. What a column means depends on t
 
     sent        member is the sender; it numbered seqno … seqno+count-1 in this view. sent_at = at
     delivered   the application of `member` took the run. pos: how many messages of that sender
-                this member had gone through in this view before the run's first
+                this member had gone through in this view before the run's first. place: how many
+                messages of all senders its application had taken in this view before that one;
+                null where the application is given nothing: for fragments and internal messages
     skipped     the run was given up under the rules for large messages; it takes positions as if
                 it had been delivered
     requested   member asked `peer` for messages of `sender` that it lacks
@@ -50,11 +52,15 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("high", LONG),
     ("members", LONGS),
     ("names", STRINGS),
+    ("place", LONG),
 )
 """Name and type of each column, in the order of the file. Times are microseconds since 1970."""
 
 REQUIRED = ("member", "view", "view_by", "kind", "at")
 """Columns that are never null."""
+
+LATER = ("place",)
+"""Columns that traces of earlier versions do not have: they read as null."""
 
 SENT, DELIVERED, SKIPPED = "sent", "delivered", "skipped"
 REQUESTED, RESENT, ACKED, BLOCKED = "requested", "resent", "acked", "blocked"
@@ -93,6 +99,7 @@ class Row(NamedTuple):
     high: int | None = None
     members: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None
+    place: int | None = None
 
 
 def signed(address: int) -> int:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ringcast.trace.notes import NOTE, NOTE_FIELDS
+from ringcast.trace.checksum import SummedFile, damage, is_damaged
+from ringcast.trace.row_encoding import NOTE, NOTE_FIELDS
 from ringcast.trace.schema import (
     COLUMNS,
     INT,
@@ -34,7 +35,7 @@ TYPES: dict[str, pa.DataType] = {
 }
 SCHEMA = pa.schema([pa.field(n, TYPES[t], nullable=n not in REQUIRED) for n, t in COLUMNS])
 
-DELTA = ("seqno", "pos", "sent_at", "at")
+DELTA = ("seqno", "pos", "sent_at", "at", "place")
 """Columns that rise slowly: stored as differences they take a seventh of the space."""
 
 DICTIONARY = ("member", "view", "view_by", "sender", "kind", "count", "nbytes", "peer")
@@ -44,17 +45,19 @@ ADDRESSES = ("member", "view_by", "sender", "peer")
 
 
 class Sheet:
-    """A Parquet file that grows by row groups, and is no file before it is closed."""
+    """A Parquet file that grows by row groups, and can be read once it is closed."""
 
     def __init__(self, path: Path) -> None:
         self.rows = 0
+        self._file = SummedFile(path)
         self._writer = pq.ParquetWriter(
-            path,
+            self._file,
             SCHEMA,
             compression="zstd",
             compression_level=1,
             use_dictionary=list(DICTIONARY),  # type: ignore[arg-type]  # the stubs know bool only
             column_encoding=dict.fromkeys(DELTA, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
         )
 
     def write_messages(self, member: int, notes: bytearray) -> None:
@@ -66,7 +69,7 @@ class Sheet:
             columns[name] = pa.Array.from_buffers(pa.int64(), count, [None, buffer])
         columns["kind"] = pa.array(MESSAGE_KINDS).take(columns["kind"])
         columns["count"] = columns["count"].cast(pa.int32())
-        for name in ("pos", "digest"):
+        for name in ("pos", "digest", "place"):
             absent = pc.less(columns[name], pa.scalar(0))
             columns[name] = pc.if_else(absent, pa.scalar(None, pa.int64()), columns[name])
         self._write(count, columns)
@@ -85,6 +88,12 @@ class Sheet:
     def close(self) -> None:
         """Write the footer, without which the file can't be read."""
         self._writer.close()
+        self._file.close()
+
+    @property
+    def checksum(self) -> int:
+        """The checksum of all that was written; of the whole file, once it is closed."""
+        return self._file.checksum
 
     def _write(self, count: int, columns: dict[str, pa.Array[Any]]) -> None:
         arrays = [columns.get(f.name, pa.nulls(count, f.type)) for f in SCHEMA]
@@ -105,8 +114,13 @@ def read_rows(directory: Path) -> list[Row]:
 
 
 def read_file(file: Path) -> Iterator[Row]:
-    """The rows of one file of a trace, addresses as members have them."""
-    for values in pq.read_table(file).to_pylist():
+    """The rows of one file of a trace, addresses as members have them.
+
+    Raises ConfigError, with its name, when the file is damaged.
+    """
+    if is_damaged(file):
+        raise damage(file)
+    for values in pq.read_table(file, page_checksum_verification=True).to_pylist():
         for name in ADDRESSES:
             if values[name] is not None:
                 values[name] = unsigned(values[name])

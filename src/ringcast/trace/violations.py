@@ -1,4 +1,4 @@
-"""The guarantees by name, every way to break one, and the sentence that tells it.
+"""Every way to break a guarantee, and the sentence that tells it.
 
 One table serves the checks in plain Python and the audit on Spark, so that the same history is
 told in the same words by both.
@@ -9,27 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ringcast.trace.schema import unsigned
+from ringcast.guarantees import (
+    CLOCKS,
+    DISAGREEMENT,
+    DUPLICATE,
+    EARLY_PURGE,
+    GAP,
+    GUARANTEES,
+    HEAD,
+    LOST,
+    ORDER,
+    SKIPPED,
+    TAIL,
+    TOTAL_ORDER,
+    UNREADABLE,
+    WINDOW_BOUND,
+    WRONG_VIEW,
+)
+from ringcast.trace.schema import signed, unsigned
 
-GAP, DUPLICATE, ORDER, LOST = "gap", "duplicate", "order", "lost-trace-row"
-HEAD, TAIL, WRONG_VIEW = "missing-head", "missing-tail", "wrong-view"
-EARLY_PURGE, DISAGREEMENT = "early-purge", "disagreement"
-WINDOW_BOUND, SKIPPED = "window-bound", "skipped"
-
-GUARANTEES = {
-    GAP: "within a view a member delivers a sender's messages without holes",
-    DUPLICATE: "a message is delivered once, and a number is given out once",
-    ORDER: "a sender's messages are delivered in the order in which it sent them",
-    LOST: "the trace is whole: what members counted is what they wrote down",
-    HEAD: "deliveries begin with the sender's first message of the view",
-    TAIL: "what was sent in a view is delivered in it by all who see it end",
-    WRONG_VIEW: "a message is delivered in the view it was sent in, by its members only",
-    EARLY_PURGE: "a sender forgets a message only when all members of the view have delivered it",
-    DISAGREEMENT: "members that go on together have delivered the same, and know the same members",
-    WINDOW_BOUND: "low ≤ delivered ≤ high ≤ low + capacity",
-    SKIPPED: "messages are given up only under the rules for large messages",
-}
-"""Each guarantee, and what it promises."""
+__all__ = ["CAUSES", "CAUSE_ORDER", "GUARANTEES", "Cause", "Violation"]
 
 
 class Cause(NamedTuple):
@@ -40,6 +39,14 @@ class Cause(NamedTuple):
 
 
 CAUSES = {
+    "unknown-kind": Cause(UNREADABLE, "rows of a kind that this version does not know"),
+    "malformed": Cause(UNREADABLE, "rows with a null or an impossible number where one is needed"),
+    "others-row": Cause(UNREADABLE, "rows about own messages that name another sender"),
+    "reinstalled": Cause(DISAGREEMENT, "installed the view a second time"),
+    "membership": Cause(DISAGREEMENT, "installed the view with other members than its coordinator"),
+    "outsider": Cause(WRONG_VIEW, "installed a view that the member is not in"),
+    "unrecorded-view": Cause(LOST, "has rows of the view, but none that says it installed it"),
+    "before-sent": Cause(CLOCKS, "{messages} delivered before they were sent: set --skew"),
     "gap": Cause(GAP, "{messages} passed over: later ones were delivered"),
     "repeated": Cause(DUPLICATE, "{messages} delivered twice"),
     "numbered-twice": Cause(DUPLICATE, "{messages} sent twice under the same number"),
@@ -56,20 +63,22 @@ CAUSES = {
     "stranger": Cause(WRONG_VIEW, "{messages} from a sender that is not in the view"),
     "uninstalled": Cause(WRONG_VIEW, "{messages} delivered in a view that was not installed"),
     "uninstalled-sending": Cause(WRONG_VIEW, "{messages} sent in a view that was not installed"),
-    "outsider": Cause(WRONG_VIEW, "installed a view that the member is not in"),
     "purged-before": Cause(EARLY_PURGE, "{messages} purged before {peer} delivered them"),
     "purged-undelivered": Cause(EARLY_PURGE, "{messages} purged, and {peer} never delivered them"),
     "acked-undelivered": Cause(EARLY_PURGE, "{messages} acked by {peer}, but never delivered"),
     "survivors": Cause(DISAGREEMENT, "{messages} not delivered, but by others that went on along"),
     "contents": Cause(DISAGREEMENT, "{messages} delivered with other contents than elsewhere"),
-    "membership": Cause(DISAGREEMENT, "installed the view with other members than its coordinator"),
-    "reinstalled": Cause(DISAGREEMENT, "installed the view a second time"),
+    "sizes": Cause(DISAGREEMENT, "{messages} delivered with other sizes than elsewhere"),
     "marks": Cause(WINDOW_BOUND, "window marks out of order, with {messages} inside"),
     "capacity": Cause(WINDOW_BOUND, "{messages} outstanding, more than the window may hold"),
     "skip-forbidden": Cause(SKIPPED, "{messages} given up, where no rule allows it"),
     "skip-own": Cause(SKIPPED, "{messages} given up by the very member that sent them"),
+    "another-order": Cause(TOTAL_ORDER, "{messages} delivered in another order than elsewhere"),
 }
-"""Every cause. The audit and the checks find the same ones, whatever else they share."""
+"""Every cause. Those that explain others come first. The audit and the checks find the same ones,
+whatever else they share."""
+
+CAUSE_ORDER = {cause: place for place, cause in enumerate(CAUSES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,12 @@ class Violation:
     """Of early purges: who had not delivered what `member` forgot."""
     first: int | None = None
     last: int | None = None
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The place in a list: causes that explain others first, then by view and member."""
+        place = CAUSE_ORDER[self.cause], self.view, signed(self.view_by)
+        return *place, signed(self.member), signed(self.sender or 0), self.first or 0
 
     @property
     def guarantee(self) -> str:

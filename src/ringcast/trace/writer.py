@@ -2,10 +2,10 @@
 
 Rules:
 
-- No threads and no clock: whoever owns the writer calls `tick` now and then, with the time.
+- No threads and no clock: the owner of the writer calls `tick` now and then, with the time.
 - A note is packed into a buffer. Rows leave memory in row groups, when enough have come together.
-- A file gets its name when it is whole. A process that dies loses the rows since the last
-  rotation, `rotate_seconds` at the most, and never leaves a file that can't be read.
+- A file gets its name, which has its checksum, when it is whole. A process that dies loses the
+  rows since the last rotation, `rotate_seconds` at the most, and leaves only whole files.
 - Nothing is synced: this is a measurement and not a record, which is what the journal is for.
 - Rows about messages and the other ones go to row groups of their own. A reader that looks for
   views among twenty million deliveries then finds them by the statistics, and skips the rest.
@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringcast.errors import Closed, ConfigError
-from ringcast.runtime.writable import check_writable
-from ringcast.trace.notes import DELIVERED_CODE, NOTE, SENT_CODE, SKIPPED_CODE, pack
+from ringcast.runtime.ops.writable import check_writable
+from ringcast.trace.checksum import trace_name
+from ringcast.trace.row_encoding import DELIVERED_CODE, NOTE, SENT_CODE, SKIPPED_CODE, pack
 from ringcast.trace.schema import (
     ACKED,
     BLOCKED,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 NO_DIGEST = -1
 """Stands for a digest that nobody computed."""
+NO_PLACE = -1
+"""Stands for the place of what an application is not given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +97,15 @@ class TraceWriter:
         sent_at: int,
         at: int,
         digest: int = NO_DIGEST,
+        place: int = NO_PLACE,
     ) -> None:
-        """The application took a run of messages."""
+        """The application took a run of messages, or it counts as taken."""
         assert 0 < count <= COUNT_MAX, count
         pos = self._places.get(sender, 0)
         self._places[sender] = pos + count
         self._notes += pack(
             self._view, self._view_by, sender, DELIVERED_CODE,
-            seqno, count, pos, nbytes, digest, sent_at, at,
+            seqno, count, pos, nbytes, digest, sent_at, at, place,
         )  # fmt: skip
         if len(self._notes) >= self._notes_max:
             self.flush()
@@ -113,7 +117,7 @@ class TraceWriter:
         assert 0 < count <= COUNT_MAX, count
         self._notes += pack(
             self._view, self._view_by, self.member, SENT_CODE,
-            seqno, count, -1, nbytes, digest, at, at,
+            seqno, count, -1, nbytes, digest, at, at, NO_PLACE,
         )  # fmt: skip
         if len(self._notes) >= self._notes_max:
             self.flush()
@@ -125,7 +129,7 @@ class TraceWriter:
         self._places[sender] = pos + count
         self._notes += pack(
             self._view, self._view_by, sender, SKIPPED_CODE,
-            seqno, count, pos, 0, NO_DIGEST, at, at,
+            seqno, count, pos, 0, NO_DIGEST, at, at, NO_PLACE,
         )  # fmt: skip
 
     def append_acked(self, peer: int, seqno: int, at: int) -> None:
@@ -204,8 +208,8 @@ class TraceWriter:
         self.flush()
         if self._sheet is not None:
             self._sheet.close()
-            self._sheet = None
-            self._draft.rename(self._free_name())
+            checksum, self._sheet = self._sheet.checksum, None
+            self._draft.rename(self._free_name(checksum))
 
     def close(self) -> None:
         """Write all there is. Closing twice is harmless."""
@@ -241,12 +245,10 @@ class TraceWriter:
         self._draft = self._directory / f".{self.member:016x}.parquet.tmp"
         return Sheet(self._draft)
 
-    def _free_name(self) -> Path:
-        while True:
-            name = self._directory / f"{self.member:016x}-{self._files:06d}.parquet"
+    def _free_name(self, checksum: int) -> Path:
+        while any(self._directory.glob(f"{self.member:016x}-{self._files:06d}*.parquet")):
             self._files += 1
-            if not name.exists():
-                return name
+        return self._directory / trace_name(self.member, self._files, checksum)
 
     def _abandon(self) -> None:
         self._closed, self._sheet = True, None

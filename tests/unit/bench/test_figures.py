@@ -2,9 +2,9 @@
 
 import pytest
 
-from ringcast.bench.figures import Sample, measure, percentiles, ratio, summarize
-from ringcast.bench.job import Job, Report
-from ringcast.bench.messages import LARGE
+from ringcast_bench.figures import Sample, measure, percentiles, ratio, summarize
+from ringcast_bench.job import Job, Report
+from ringcast_bench.messages import LARGE
 
 
 def job(role: str, index: int, size: int = 1_000) -> Job:

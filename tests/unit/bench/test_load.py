@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ringcast.bench.load import Load, look, other_cores
+from ringcast_bench.load import Load, look, other_cores
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

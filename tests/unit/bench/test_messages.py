@@ -4,8 +4,8 @@ from itertools import chain
 
 import pytest
 
-from ringcast.bench.job import BenchFailure
-from ringcast.bench.messages import LARGE, POOL, RUN, Buffer, Check, Messages
+from ringcast_bench.job import BenchFailure
+from ringcast_bench.messages import LARGE, POOL, RUN, Buffer, Check, Messages
 
 
 @pytest.mark.parametrize("count", [1, RUN - 1, RUN, POOL, POOL + RUN + 7, 3 * POOL])

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ringcast import presets
-from ringcast.bench.micro.ladder import Pair
-from ringcast.bench.micro.report import Results, all_cases, ratios, table
-from ringcast.bench.micro.timing import Case, time_case
 from ringcast.errors import ConfigError
+from ringcast_bench.micro.ladder import Pair
+from ringcast_bench.micro.report import Results, all_cases, ratios, table
+from ringcast_bench.micro.timing import Case, time_case
 
 CASES = list(all_cases(512))
 
@@ -58,5 +58,5 @@ def test_results_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_kept_baseline_has_every_case() -> None:
-    baseline = Results.load(str(Path(__file__).parents[3] / "bench" / "micro" / "baseline.json"))
+    baseline = Results.load(str(Path(__file__).parents[3] / "bench" / "baseline.json"))
     assert {case.name for case in CASES} == set(baseline.cases)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ringcast.bench.messages import Buffer, Messages
-from ringcast.bench.raw.packing import DATAGRAM, HEADER, ack_every, cut, cut_by_struct, packets
+from ringcast_bench.messages import Buffer, Messages
+from ringcast_bench.raw.packing import DATAGRAM, HEADER, ack_every, cut, cut_by_struct, packets
 
 
 @pytest.mark.parametrize("size", [1, 100, 999, 1_000, 7_000, 60_000])

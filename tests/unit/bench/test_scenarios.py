@@ -2,10 +2,10 @@
 
 import pytest
 
-from ringcast.bench.child import CONTESTANTS
-from ringcast.bench.job import Job
-from ringcast.bench.run import jobs_of
-from ringcast.bench.scenarios import SCENARIOS, TRACE, Scenario
+from ringcast_bench.child import CONTESTANTS
+from ringcast_bench.job import Job
+from ringcast_bench.run import jobs_of
+from ringcast_bench.scenarios import SCENARIOS, TRACE, Scenario
 
 ALL = pytest.mark.parametrize("scenario", [*SCENARIOS, TRACE], ids=lambda scenario: scenario.name)
 

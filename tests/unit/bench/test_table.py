@@ -2,11 +2,11 @@
 
 import json
 
-from ringcast.bench.figures import Sample
-from ringcast.bench.goals import best_peer, judge
-from ringcast.bench.run import Outcome
-from ringcast.bench.scenarios import Goal, Row, Scenario
-from ringcast.bench.table import data_of, goals_text, text_of
+from ringcast_bench.figures import Sample
+from ringcast_bench.goals import best_peer, judge
+from ringcast_bench.run import ScenarioOutcome
+from ringcast_bench.scenarios import Goal, Row, Scenario
+from ringcast_bench.table import data_of, goals_text, text_of
 
 SCENARIO = Scenario(
     name="one",
@@ -34,8 +34,8 @@ def sample(rate: float, others: float = 0.0) -> Sample:
     return Sample(figures={"rate": rate, "rss": 30e6}, other_cores=others)
 
 
-def outcome(ringcast: float = 90, others: float = 0.0) -> Outcome:
-    return Outcome(
+def outcome(ringcast: float = 90, others: float = 0.0) -> ScenarioOutcome:
+    return ScenarioOutcome(
         scenario=SCENARIO,
         samples={
             "raw": [sample(100)],
@@ -50,7 +50,7 @@ def outcome(ringcast: float = 90, others: float = 0.0) -> Outcome:
 
 def test_the_best_peer_is_the_fastest_that_lost_nothing() -> None:
     assert best_peer(outcome(), "rate") == "fastmq"
-    assert best_peer(Outcome(scenario=SCENARIO), "rate") == ""
+    assert best_peer(ScenarioOutcome(scenario=SCENARIO), "rate") == ""
 
 
 def test_goals_are_reached_or_not_or_not_measured() -> None:

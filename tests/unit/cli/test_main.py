@@ -13,7 +13,7 @@ import pytest
 
 from ringcast import presets
 from ringcast.cli.main import COMMANDS, main
-from ringcast.runtime.logbook import log
+from ringcast.runtime.ops.logs import log
 from ringcast.trace.check import check
 from ringcast.trace.table import read_rows
 
@@ -67,7 +67,7 @@ def test_a_stack_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ("arguments", "word"),
     [
         (["sim", "--members", "0"], "members"),
-        (["sim", "--preset", "wan"], "there is no preset wan"),
+        (["sim", "--preset", "wan"], "unknown preset wan"),
         (["sim", "--loss", "7"], "loss"),
         (["sim", "--spec", "nowhere.toml"], "nowhere.toml"),
         (["sim", "--crash", "m1"], "has no time"),
@@ -145,17 +145,17 @@ def quiet() -> Iterator[None]:
     ("words", "why"),
     [
         (["sim", "--size", "999999999999"], "give at most 256,000,000 bytes"),
-        (["sim", "--duration", "inf"], "'inf' is no number"),
+        (["sim", "--duration", "inf"], "'inf' is not a number"),
         (["sim", "--timeout", "0"], "give seconds above 0"),
-        (["sim", "--bandwidth", "nan"], "'nan' is no number"),
+        (["sim", "--bandwidth", "nan"], "'nan' is not a number"),
         (["sim", "--delay", "0.1-inf"], "delay is"),
         (["sim", "--crash", "m1@-1"], "has no time"),
         (["sim", "--heal", "nan"], "has no time"),
-        (["sim", "--set", "Failure.timeout=nan"], "give a number that is finite"),
+        (["sim", "--set", "FailureDetector.timeout=nan"], "give a number that is finite"),
         (["node", ""], "group is empty"),
-        (["node", "g", "--timeout", "nan"], "'nan' is no number"),
-        (["node", "g\udcff"], "no Unicode"),
-        (["node", "g", "--bind", ".."], "no address, interface or host"),
+        (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
+        (["node", "g\udcff"], "not Unicode"),
+        (["node", "g", "--bind", ".."], "not an address, interface or host"),
         (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
         (["record", "g", "--to", "/proc"], "is not empty, and no journal"),
         (["record", "g", "--to", "x" * 300], "cannot be written"),
@@ -184,7 +184,7 @@ def test_what_the_disk_says_is_a_sentence(
     def fail(*_: object) -> int:
         raise OSError(28, "No space left on device", "x\x1b[31m")
 
-    monkeypatch.setattr("ringcast.cli.explain.run", fail)
+    monkeypatch.setattr("ringcast.cli.commands.explain.run", fail)
     assert main(["explain", "lan"]) == 1
     assert capsys.readouterr().err == (
         "ringcast explain: [Errno 28] No space left on device: 'x\\x1b[31m'\n"

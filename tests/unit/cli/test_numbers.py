@@ -14,7 +14,7 @@ def test_numbers() -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "x", ""])
 def test_what_cannot_be_counted_with(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is no number"):
+    with pytest.raises(ArgumentTypeError, match="is not a number"):
         number(text)
 
 

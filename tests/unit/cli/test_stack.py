@@ -46,8 +46,8 @@ def test_a_file_with_seeds_of_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--preset", "wan"], "there is no preset wan"),
-        (["--seeds", "nowhere"], '"nowhere" is no endpoint'),
+        (["--preset", "wan"], "unknown preset wan"),
+        (["--seeds", "nowhere"], '"nowhere" is not an endpoint'),
         (["--seeds", ","], "--seeds is empty"),
         (["--port", "70000"], "port is 70000"),
         (["--spec", "nowhere.toml"], "cannot read the spec"),
@@ -66,25 +66,27 @@ def test_names_and_directories_need_no_multicast_either() -> None:
     assert spec["Tcp"].values()["port"] == 7800
     assert chosen("--dns", "svc:9")["Tcp"].values()["port"] == 9
     assert chosen("--dns", "svc:9", "--port", "0")["Tcp"].values()["port"] == 0
-    everything = chosen("--seeds", "a:1", "--dns", "svc:9", "--file", "/d", "--alone", "fail")
-    assert everything == presets.tcp(["a:1"], dns="svc:9", file="/d", alone="fail")
+    everything = chosen("--seeds", "a:1", "--dns", "svc:9", "--file", "/d", "--when-alone", "fail")
+    assert everything == presets.tcp(["a:1"], dns="svc:9", file="/d", when_alone="fail")
 
 
 def test_a_multicast_stack_can_be_given_other_ways_besides() -> None:
     discovery = chosen("--preset", "lan", "--file", "/d", "--dns", "svc:9")["Discovery"].values()
     assert (discovery["multicast"], discovery["file"], discovery["dns"]) == (True, "/d", "svc:9")
-    assert chosen("--alone", "wait")["Discovery"].values()["alone"] == "wait"
+    assert chosen("--when-alone", "wait")["Discovery"].values()["when_alone"] == "wait"
 
 
 def test_who_is_given_somebody_to_ask_does_not_just_begin(tmp_path: Path) -> None:
     path = tmp_path / "stack.toml"
-    path.write_text(presets.tcp().to_toml())
-    assert StackSpec.load(path)["Discovery"].values()["alone"] == "found"
-    assert chosen("--spec", str(path), "--seeds", "a:1")["Discovery"].values()["alone"] == "auto"
+    path.write_text(presets.tcp(when_alone="create").to_toml())
+    assert StackSpec.load(path)["Discovery"].values()["when_alone"] == "create"
+    assert (
+        chosen("--spec", str(path), "--seeds", "a:1")["Discovery"].values()["when_alone"] == "auto"
+    )
 
 
 def test_the_ways_survive_toml() -> None:
-    spec = presets.tcp(["a:1"], dns="svc", file="/d", alone="wait")
+    spec = presets.tcp(["a:1"], dns="svc", file="/d", when_alone="wait")
     assert StackSpec.from_toml(spec.to_toml()) == spec
 
 
@@ -92,3 +94,26 @@ def test_the_ways_survive_toml() -> None:
 def test_an_empty_word_is_a_mistake(word: str) -> None:
     with pytest.raises(ConfigError, match=f"{word} is empty"):
         chosen(word, "")
+
+
+def test_protocols_are_added_and_left_out() -> None:
+    spec = chosen("--preset", "bulk", "--without", "SlowMembers", "--with", "Faults.loss=0.5")
+    assert "slow" not in spec
+    assert spec["Faults"].values()["loss"] == 0.5
+    spec = chosen("--with", "SlowMembers.policy=skip", "--with", "SlowMembers.bound=3.5")
+    assert {**spec["slow"].values()} == {**spec["slow"].values(), "policy": "skip", "bound": 3.5}
+    spec = chosen("--preset", "bulk", "--with", "NakAck4.capacity=7")
+    assert spec["NakAck4"] == presets.bulk()["NakAck4"].changed({"capacity": 7})
+    with pytest.raises(ConfigError, match="names no setting"):
+        chosen("--with", "SlowMembers=skip")
+    with pytest.raises(ConfigError, match="there is no protocol Nonsense"):
+        chosen("--with", "Nonsense")
+    with pytest.warns(DeprecationWarning, match="SlowMembers"):
+        assert "slow" not in chosen("--preset", "bulk", "--without", "Slow")
+
+
+def test_the_former_option_for_a_lone_member_still_works(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert chosen("--alone", "found") == chosen("--when-alone", "create")
+    assert "write --when-alone create" in capsys.readouterr().err

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch
-from ringcast.core.ranges import RangeSet
-from ringcast.core.windows import Hole
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.reliable.windows import Hole
 
 A = Address(1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ringcast.journal import Files, Journal, JournalWriter
-from ringcast.journal.files import Unsynced
+from ringcast.journal.format.files import Unsynced
 
 Row = tuple[str, int, int, bytes]
 """Group, sender, seqno, payload."""

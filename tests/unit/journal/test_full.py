@@ -7,7 +7,7 @@ import pytest
 
 from ringcast.errors import Closed
 from ringcast.journal import JournalError, JournalFull, JournalWriter, recover
-from ringcast.journal.layout import Layout
+from ringcast.journal.format.layout import Layout
 from tests.unit.journal.support import FaultyFiles, FullFiles, all_rows, append, expected
 
 LAST = 15

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar, cast
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch
-from ringcast.core.events import Event, Progress, Skipped, Undelivered
-from ringcast.core.inbox import Delivery, Taker
-from ringcast.core.part import Layer, Part, Spec
-from ringcast.core.ports import Brake, Flush, Numbering, Ports, Tracker
-from ringcast.core.wiring import Bottom
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Event, Progress, Skipped, Undelivered
+from ringcast.core.stack.part import Layer, Part, Spec
+from ringcast.core.stack.ports import Delivery
+from ringcast.core.stack.wiring import Bottom
 from tests.unit.harness import Member, Net, Policy, clean
 
 A, B, C, D = (Address(n) for n in (1, 2, 3, 4))
@@ -32,20 +31,8 @@ class Climber(Member):
         multicast = by_role["multicast"]
         self.inbox.group = cast(Delivery, multicast)
         self.inbox.pairs = cast(Delivery, by_role.get("unicast"))
-        self.inbox.takers = tuple(cast(Taker, x) for x in layers if hasattr(x, "taken"))
         self.owners = {kind: part for part in self.parts for kind in part.kinds}
-        ports = Ports(
-            self,
-            cast(Flush, multicast),
-            self,
-            self,
-            intake=self.inbox,
-            numbering=cast(Numbering, multicast),
-            tracker=cast(Tracker | None, by_role.get("large")),
-            brakes=tuple(cast(Brake, x) for x in layers if hasattr(x, "positions")),
-        )
-        for part in self.parts:
-            part.connect(ports)
+        self.connect(specs)
 
     def get(self, kind: type[P]) -> P:
         """The part of this type."""
@@ -58,7 +45,7 @@ class Climber(Member):
     def evict(self, member: Address, reason: str) -> None:
         self.evicted.append((member, reason))
 
-    def stay_away(self, seconds: float) -> None:
+    def stay_away(self, seconds: float, is_default: bool = False) -> None:
         pass
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Payload
-from ringcast.core.frames import Frame, UnicastData
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Payload
+from ringcast.core.wire.frames import Frame, UnicastData
 from ringcast.layers.unicast import Unicast, UnicastLayer
 from tests.unit.harness import Member, Net
 

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from ringcast.core.address import Address, Peer
-from ringcast.core.env import Env
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.stack.env import Env
 from ringcast.errors import ConfigError
 from ringcast.layers.faults import Faults
 

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Payload
-from ringcast.core.events import Skipped, Undelivered
-from ringcast.core.frames import Ack, Data, Nak, Unacked, Whole
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Payload
+from ringcast.core.model.events import Skipped, Undelivered
+from ringcast.core.wire.frames import Ack, Data, Nak, Unacked, Whole
 from ringcast.errors import ConfigError
-from ringcast.layers.fragment import Fragment, FragmentLayer
-from ringcast.layers.large import Large, LargeLayer
+from ringcast.layers.fragment.layer import Fragment, FragmentLayer
+from ringcast.layers.large import LargeMessages, LargeMessagesLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import Flight, Net, Policy, bad_network, clean, lose
@@ -22,10 +22,10 @@ TIMEOUT = 6.0
 
 
 def group(
-    count: int = 3, *, large: Large | None = None, max_bytes: int = 4_000_000
+    count: int = 3, *, large: LargeMessages | None = None, max_bytes: int = 4_000_000
 ) -> tuple[Net, list[Climber]]:
     multicast = NakAck4(max_bytes=max_bytes, retain=False)
-    return climbers(count, large or Large(), Fragment(), multicast, Unicast())
+    return climbers(count, large or LargeMessages(), Fragment(), multicast, Unicast())
 
 
 def noise(size: int, seed: int = 0) -> bytes:
@@ -33,7 +33,7 @@ def noise(size: int, seed: int = 0) -> bytes:
 
 
 def unacked(member: Climber) -> dict[int, set[Address]]:
-    return {last: sent.missing for last, sent in member.get(LargeLayer).unacked.items()}
+    return {last: sent.missing for last, sent in member.get(LargeMessagesLayer).unacked.items()}
 
 
 def without(kinds: type | tuple[type, ...], target: Address) -> Policy:
@@ -69,13 +69,13 @@ def test_small_messages_are_not_followed() -> None:
     assert net.sent["WHOLE"] == 0
 
 
-def test_a_message_larger_than_half_the_window_costs_an_ack_for_each_half() -> None:
+def test_a_message_larger_than_the_window_costs_an_ack_for_each_half_before_the_last_two() -> None:
     net, (a, b, _) = group(max_bytes=20_000)
     a.send([noise(105_000)])
     net.settle()
     assert len(b.payloads(A)) == 1
     assert net.sent["WHOLE"] == 2
-    assert net.sent["ACK"] == 2 * 10
+    assert net.sent["ACK"] == 2 * 9
 
 
 def test_small_messages_behind_a_large_one_are_acked_as_always() -> None:
@@ -167,7 +167,9 @@ def test_who_leaves_or_is_suspected_is_not_waited_for() -> None:
 
 def test_a_newcomer_owes_no_ack_for_what_was_sent_before_it_came() -> None:
     multicast = NakAck4(retain=False)
-    net, (a, _, _, d) = climbers(4, Large(), Fragment(), multicast, Unicast(), installed=False)
+    net, (a, _, _, d) = climbers(
+        4, LargeMessages(), Fragment(), multicast, Unicast(), installed=False
+    )
     net.install(A, B, C)
     net.policy = without(Whole, A)
     a.send([noise(40_000)])
@@ -270,7 +272,7 @@ def test_a_message_in_time_is_never_reported_over_a_bad_network() -> None:
 
 
 def test_more_messages_than_are_followed_count_as_timed_out() -> None:
-    net, (a, _, _) = group(large=Large(max_unacked=2))
+    net, (a, _, _) = group(large=LargeMessages(max_unacked=2))
     net.policy = without(Whole, A)
     a.send([noise(2_000, seed) for seed in range(3)])
     net.run(0.5)
@@ -292,9 +294,9 @@ def cut_off_at(seqnos: set[int], target: Address) -> Policy:
     return policy
 
 
-@pytest.mark.parametrize("seqnos", [{2}, {5}, {2, 5, 9}, {9}, {2, 3, 4, 5, 6, 7, 8, 9, 10}])
+@pytest.mark.parametrize("seqnos", [{2}, {5}, {2, 5, 9}, {9}, {10}, {2, 3, 4, 5, 6, 7, 8, 9}])
 def test_a_receiver_that_asks_in_vain_skips_the_message_and_goes_on(seqnos: set[int]) -> None:
-    net, (a, b, c) = group(large=Large(receive_timeout=2.0, ack_timeout=60.0))
+    net, (a, b, c) = group(large=LargeMessages(receive_timeout=2.0, ack_timeout=60.0))
     net.policy = cut_off_at(seqnos, C)
     piece = a.get(FragmentLayer).frag_size - 24
     messages: list[Payload] = [b"first", noise(9 * piece, 1), b"third", noise(3 * piece, 2)]
@@ -317,8 +319,53 @@ def test_a_receiver_that_asks_in_vain_skips_the_message_and_goes_on(seqnos: set[
     assert list(unacked(a).values()) == [{C}]
 
 
+@pytest.mark.parametrize("seqnos", [{1}, {11}, {2, 3, 4, 5, 6, 7, 8, 9, 10}])
+def test_a_receiver_gives_up_nothing_that_is_not_known_to_be_large(seqnos: set[int]) -> None:
+    net, (a, _, c) = group(large=LargeMessages(receive_timeout=2.0, ack_timeout=60.0))
+    net.policy = cut_off_at(seqnos, C)
+    piece = a.get(FragmentLayer).frag_size - 24
+    messages: list[Payload] = [b"first", noise(9 * piece, 1), b"third", noise(3 * piece, 2)]
+    a.send(messages)  # Seqnos 1, 2 to 10, 11, and 12 to 14.
+    net.run(20.0)
+    assert c.told(Skipped) == []
+    net.policy = clean
+    net.run(2.0)
+    assert c.payloads(A) == messages
+
+
+def test_each_message_is_skipped_at_its_own_deadline() -> None:
+    net, (a, _, c) = group(large=LargeMessages(receive_timeout=2.0, ack_timeout=60.0))
+    piece = a.get(FragmentLayer).frag_size - 24
+    net.policy = cut_off_at({2, 6, 10, 14, 18}, C)
+    for seed in range(5):
+        a.send([noise(3 * piece, seed), b"small"])  # Four seqnos each.
+        net.run(0.2)
+    net.run(0.9)
+    assert c.payloads(A) == []
+    for count in range(1, 6):
+        net.run(0.2)
+        assert len(c.payloads(A)) == count
+    spans = {(event.first, event.last, event.reason) for event in c.told(Skipped)}
+    holes = {(first, first) for first in (2, 6, 10, 14, 18)}
+    assert holes <= {(first, last) for first, last, _ in spans}
+
+
+def test_a_younger_message_may_be_skipped_before_an_older_small_one_has_come() -> None:
+    net, (a, _, c) = group(large=LargeMessages(receive_timeout=2.0, ack_timeout=60.0))
+    piece = a.get(FragmentLayer).frag_size - 24
+    net.policy = cut_off_at({1, 3}, C)
+    a.send([b"small", noise(3 * piece, 1), b"last"])
+    net.run(5.0)
+    assert c.events == []
+    net.policy = clean
+    net.run(5.0)
+    assert c.payloads(A) == [b"small", b"last"]
+    reasons = {event.reason for event in c.told(Skipped) if event.first == 3}
+    assert reasons == {"it did not come within 2 seconds"}
+
+
 def test_a_message_that_was_given_up_is_not_waited_for_again_in_its_later_parts() -> None:
-    large = Large(receive_timeout=2.0, ack_timeout=60.0)
+    large = LargeMessages(receive_timeout=2.0, ack_timeout=60.0)
     net, (a, b, c) = group(large=large, max_bytes=8_000)
     net.policy = cut_off_at({2, 30}, C)
     piece = a.get(FragmentLayer).frag_size - 24
@@ -332,7 +379,7 @@ def test_a_message_that_was_given_up_is_not_waited_for_again_in_its_later_parts(
 
 
 def test_a_receiver_whose_application_stands_still_skips_what_would_fill_its_memory() -> None:
-    net, (a, b, c) = group(large=Large(max_waiting_bytes=100_000), max_bytes=50_000)
+    net, (a, b, c) = group(large=LargeMessages(max_waiting_bytes=100_000), max_bytes=50_000)
     c.is_slow = True
     messages: list[Payload] = [noise(40_000, seed) for seed in range(8)]
     a.send(messages)
@@ -353,7 +400,7 @@ def test_a_receiver_whose_application_stands_still_skips_what_would_fill_its_mem
 
 
 def test_a_timer_runs_only_while_something_is_asked_for() -> None:
-    net, (a, b, _) = group(large=Large(receive_timeout=2.0))
+    net, (a, b, _) = group(large=LargeMessages(receive_timeout=2.0))
     net.policy = lambda flight: () if net.now < 0.7 and flight.target == B else (0.001,)
     a.send([noise(40_000, 1)])
     assert net.settle() < 60.0
@@ -384,4 +431,4 @@ def test_frames_of_strangers_and_about_nothing_change_nothing() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        Large(**{name: 0})
+        LargeMessages(**{name: 0})

@@ -3,8 +3,8 @@
 import random
 
 from ringcast import presets
-from ringcast.core.address import Address, Peer
-from ringcast.core.stack import Stack
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.stack.stack import Stack
 
 ME = Address(1)
 

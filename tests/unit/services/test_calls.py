@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringcast.core.address import Address, Peer
-from ringcast.core.env import Env
-from ringcast.core.part import Part
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Part
 from ringcast.errors import LocalError
 from ringcast.services.calls import Calls, answers_wanted
 from ringcast.services.replies import GONE, NO_HANDLER, Outcome, Reply

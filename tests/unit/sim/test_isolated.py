@@ -9,7 +9,7 @@ import pytest
 from ringcast import presets
 from ringcast.errors import Timeout
 from ringcast.sim.isolated import BROKEN, DONE, FAILED, INCOMPLETE, Work, run_isolated
-from ringcast.sim.trial import Outcome, Trial, run
+from ringcast.sim.trial import Trial, TrialOutcome, run
 
 TRIAL = Trial(spec=presets.lan(), members=2, messages=10)
 
@@ -71,9 +71,9 @@ def test_whatever_happens_is_told(work: Work, status: str, problem: str) -> None
 
 
 def spoilt(**changes: object) -> Work:
-    def work(trial: Trial) -> Outcome:
+    def work(trial: Trial) -> TrialOutcome:
         outcome = run(trial)
-        return Outcome(**(vars(outcome) | changes))
+        return TrialOutcome(**(vars(outcome) | changes))
 
     return work
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from ringcast import ConfigError, StackSpec
-from ringcast.soak.plan import Plan, prepare
+from ringcast.protocols import Compress, Sequencer
+from ringcast.soak.plan import SoakPlan, prepare
+from ringcast.trace.rules import rules_of
 
 
 @pytest.mark.parametrize(
@@ -21,12 +23,12 @@ from ringcast.soak.plan import Plan, prepare
 )
 def test_what_cannot_be_is_said(settings: dict[str, object], match: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=match):
-        Plan(out=tmp_path, **settings)  # type: ignore[arg-type]
+        SoakPlan(out=tmp_path, **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_the_stack_is_written_down(transport: str, tmp_path: Path) -> None:
-    plan = Plan(out=tmp_path / "soak", transport=transport)
+    plan = SoakPlan(out=tmp_path / "soak", transport=transport)
     prepare(plan)
     assert StackSpec.load(plan.spec) == plan.stack()
     (plan.trace / "old.parquet").touch()
@@ -34,8 +36,23 @@ def test_the_stack_is_written_down(transport: str, tmp_path: Path) -> None:
     assert list(plan.trace.iterdir()) == []
 
 
+def test_protocols_that_are_added_are_in_the_stack_and_are_checked(tmp_path: Path) -> None:
+    plan = SoakPlan(out=tmp_path / "soak", added=(Sequencer(), Compress()))
+    prepare(plan)
+    assert "Sequencer" in StackSpec.load(plan.spec)
+    assert "Compress" in StackSpec.load(plan.spec)
+    assert rules_of(plan.stack()).ordered
+
+
 def test_nothing_of_others_is_cleared(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     with pytest.raises(ConfigError, match="not of a soak"):
-        prepare(Plan(out=tmp_path))
+        prepare(SoakPlan(out=tmp_path))
     assert (tmp_path / "precious").exists()
+
+
+def test_a_member_may_get_a_port_of_its_own(tmp_path: Path) -> None:
+    plan = SoakPlan(out=tmp_path, transport="udp")
+    assert plan.spec_at(0) == plan.spec
+    stack = StackSpec.from_toml(plan.spec_at(7_801).read_text())
+    assert stack["transport"].values()["port"] == 7_801

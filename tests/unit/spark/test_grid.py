@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringcast import presets
-from ringcast.cli import sim
+from ringcast.cli.commands import sim
 from ringcast.errors import ConfigError
 from ringcast.sim.trial import Trial
 from ringcast.spark.sweep import Grid
@@ -36,6 +36,11 @@ duplicate = 0.01
 reorder = 0.02
 corrupt = 0.03
 bandwidth = 1e6
+packet_loss = 0.001
+mtu = 9000
+downlink = 2e6
+shared = 4e6
+queue = 300000
 
 [settings]
 "multicast.capacity" = [16, 64]
@@ -106,7 +111,7 @@ def test_every_run_is_repeated_by_one_command() -> None:
 def test_the_command_of_a_stack_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "my stack.toml").write_text(presets.bulk().to_toml())
     (tmp_path / "grid.toml").write_text(
-        'spec = "my stack.toml"\n[settings]\nSlow.policy = ["wait", "skip"]\n'
+        'spec = "my stack.toml"\n[settings]\nSlowMembers.policy = ["wait", "skip"]\n'
         'Discovery.seeds = [["m1"], ["m1", "m2"]]'
     )
     found = Grid.load(tmp_path / "grid.toml")
@@ -122,17 +127,19 @@ def test_a_list_that_is_one_value() -> None:
 
 
 def test_combinations_that_no_stack_can_have_are_left_out() -> None:
-    both = grid("[settings]\nFailure.interval = [0.1, 3.0]\nFailure.timeout = [1.0, 20.0]")
+    both = grid(
+        "[settings]\nFailureDetector.interval = [0.1, 3.0]\nFailureDetector.timeout = [1.0, 20.0]"
+    )
     assert len(both.candidates) == 3
     assert len(both.refused) == 1
-    assert "Failure.interval 3, Failure.timeout 1" in both.refused[0]
+    assert "FailureDetector.interval 3, FailureDetector.timeout 1" in both.refused[0]
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("lose = 1", "lose is no key: a grid has preset"),
-        ("[network]\nlose = 1", "network.lose is no key: [network] has loss"),
+        ("lose = 1", "lose is not a key: a grid has preset"),
+        ("[network]\nlose = 1", "network.lose is not a key: [network] has loss"),
         ("network = 3", "network is 3: write a table, [network]"),
         ("members = 'ten'", "members is 'ten': give a whole number"),
         ("members = [3, 'ten']", "members is 'ten': give a whole number each time"),
@@ -150,7 +157,7 @@ def test_combinations_that_no_stack_can_have_are_left_out() -> None:
         ("seeds = []", "seeds is an empty list"),
         ("timeout = 0", "timeout is 0: give a number above 0"),
         ("best = 'p98'", 'best is "p98": give p50, p99'),
-        ("preset = 'wan'", "there is no preset wan"),
+        ("preset = 'wan'", "unknown preset wan"),
         ("preset = 3", "preset is 3: give a text"),
         ("spec = 'nowhere.toml'", "cannot read the spec nowhere.toml"),
         ("[network]\nloss = 7", "loss is 7: give a chance"),
@@ -160,7 +167,7 @@ def test_combinations_that_no_stack_can_have_are_left_out() -> None:
         ("[network]\nbandwidth = 0", "bandwidth is 0"),
         (
             "[settings]\ncapacity = 3",
-            'settings.capacity is no setting: name its protocol, "NakAck4',
+            'settings.capacity is not a setting: name its protocol, "NakAck4',
         ),
         ("[settings]\nNakAck5.capacity = 3", "settings.NakAck5.capacity: the stack has no NakAck5"),
         ("[settings]\nNakAck4.size = 3", "settings.NakAck4.size: NakAck4 has no setting size"),
@@ -173,17 +180,17 @@ def test_combinations_that_no_stack_can_have_are_left_out() -> None:
             "preset = ['lan', 'stable']\n[settings]\nNakAck4.capacity = 16",
             "settings.NakAck4.capacity of stable: the stack has no NakAck4",
         ),
-        ("[faults]\nfall = 'm1@1'", "faults.fall is no key"),
+        ("[faults]\nfall = 'm1@1'", "faults.fall is not a key"),
         ("[faults]\ncrash = 'm1'", "crash m1 has no time: write crash m1@0.5"),
         ("[faults]\ncrash = 'm9@1'", "there is no member m9"),
         ("[faults]\nheal = 'm1@1'", "heal m1@1 has members"),
         ("[faults]\ncrash = true", "faults.crash is True: give members and a time"),
         ("bounds = 3", "bounds is 3: write a table"),
-        ("[bounds]\np98 = 1", "bounds.p98 is no key: [bounds] has p50, p99"),
+        ("[bounds]\np98 = 1", "bounds.p98 is not a key: [bounds] has p50, p99"),
         ("[bounds]\np99 = 'fast'", "bounds.p99 is 'fast': give a number"),
         ("[bounds.where]\nloss = 0.0", "bounds.where stands alone"),
         ("[bounds]\np99 = 1\nwhere = 3", "bounds.where is 3: write a table"),
-        ("[bounds]\np99 = 1\nwhere = { lose = 3 }", "bounds.where.lose is no key"),
+        ("[bounds]\np99 = 1\nwhere = { lose = 3 }", "bounds.where.lose is not a key"),
         (
             "[network]\nloss = [0.0, 0.02]\n[bounds]\np99 = 1\nwhere = { loss = 0.03 }",
             "bounds.where.loss is 0.03, and the grid has no such run: its loss is 0, 0.02",
@@ -204,10 +211,10 @@ def test_a_file_that_is_no_grid_is_named(tmp_path: Path) -> None:
         Grid.load(tmp_path / "nowhere.toml")
     path = tmp_path / "grid.toml"
     path.write_text("members = [")
-    with pytest.raises(ConfigError, match=r"grid.toml is no TOML"):
+    with pytest.raises(ConfigError, match=r"grid.toml is not TOML"):
         Grid.load(path)
     path.write_text("lose = 1")
-    with pytest.raises(ConfigError, match=r"grid.toml: lose is no key"):
+    with pytest.raises(ConfigError, match=r"grid.toml: lose is not a key"):
         Grid.load(path)
 
 

@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ringcast.core.address import Address, Peer
-from ringcast.core.batch import Batch
-from ringcast.core.events import Skipped, ViewChange
-from ringcast.core.frames import Data
-from ringcast.core.view import View, ViewId
-from ringcast.sim.checks import Checker, Violation, Witness
-from ringcast.sim.promises import Promises
-from ringcast.trace.history import make_stands
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Skipped, ViewChange
+from ringcast.core.model.view import View, ViewId
+from ringcast.core.wire.frames import Data
+from ringcast.guarantees import Promises
+from ringcast.sim.checks.guarantees import BrokenGuarantee, Checker, MemberRecord
+from ringcast.trace.judging.history import make_progress
+from ringcast.trace.judging.summary import Range, ReceiverProgress, ViewKey
 from ringcast.trace.schema import Row
-from ringcast.trace.summary import Range, Stand, ViewKey
 
 ALTERED = 1
 """The digest of a run whose contents were changed on purpose."""
@@ -26,7 +26,7 @@ ALTERED = 1
 KINDS = {
     r"was given .* messages \d+-\d+ when \d+ was due": "place",
     r"was given .* though \d+ was its last": "place",
-    r"was given .* by somebody who is not in its view": "foreign",
+    r"was given .* by a sender that is not in its view": "foreign",
     r"was given .* not sent in view": "foreign",
     r"was given .* with other bytes": "bytes",
     r"freed its messages": "freed",
@@ -45,7 +45,7 @@ NAMED_BY = {
     "lost-trace-row": {"place", "sending"},
     "missing-head": {"place"},
     "missing-tail": {"differ"},
-    "wrong-view": {"foreign", "place"},
+    "wrong-view": {"foreign", "place", "freed"},
     "early-purge": {"freed"},
     "disagreement": {"differ", "bytes", "views"},
     "skipped": {"skipped"},
@@ -54,12 +54,12 @@ NAMED_BY = {
 row is a message that did not come: it has no traces that could lose any."""
 
 
-def kind_of(violation: Violation) -> str:
+def kind_of(violation: BrokenGuarantee) -> str:
     """What the simulator complains of, in a word."""
     return next(kind for text, kind in KINDS.items() if re.search(text, violation.text))
 
 
-def replay(rows: list[Row]) -> list[Violation]:
+def replay(rows: list[Row]) -> list[BrokenGuarantee]:
     """The violations that the simulator's checks find in a history."""
     return Replay(rows).run()
 
@@ -88,38 +88,38 @@ class Replay:
         self.installs = [row for row in rows if row.kind == "view"]
         self.installed_at = {(r.member, (r.view, r.view_by)): r.at for r in self.installs}
         closed = {(row.member, (row.view, row.view_by)) for row in rows if row.kind == "closed"}
-        self.stands = make_stands(self.installs, closed)
+        self.progress = make_progress(self.installs, closed)
         addresses = {a for row in self.installs for a in (row.member, *(row.members or ()))}
         addresses |= {row.sender for row in rows if row.sender is not None}
-        self.witnesses = {a: Witness(f"m{a:x}", Address(a)) for a in sorted(addresses)}
-        for witness in self.witnesses.values():
-            self.checker.add(witness)
+        self.records = {a: MemberRecord(f"m{a:x}", Address(a)) for a in sorted(addresses)}
+        for record in self.records.values():
+            self.checker.add(record)
 
-    def run(self) -> list[Violation]:
-        for sender in self.witnesses:
+    def run(self) -> list[BrokenGuarantee]:
+        for sender in self.records:
             self._send(sender)
         events = sorted(self._events())
         last = {event.row.member: number for number, event in enumerate(events)}
         for number, event in enumerate(events):
             self._play(event.row)
             if last[event.row.member] == number:
-                self.witnesses[event.row.member].gone = True
+                self.records[event.row.member].gone = True
         return self.checker.violations
 
     # What was sent --------------------------------------------------------------------------------
 
     def _send(self, sender: int) -> None:
-        witness = self.witnesses[sender]
+        record = self.records[sender]
         runs = sorted(self._sendings(sender), key=lambda pair: pair[1])
         if runs:
-            witness.numbered = runs[0][1].first - 1
+            record.numbered = runs[0][1].first - 1
         for view, reach in runs:
             payloads = [_payload(n) for n in range(reach.first, reach.last + 1)]
-            self.checker.accepted(witness, payloads)
+            self.checker.accepted(record, payloads)
             size = sum(map(len, payloads))
             first = reach.first
-            frame = Data(_id(view), 0, witness.address, first, 0, 0, 0, payloads, size)
-            self.checker.sent(witness, frame)
+            frame = Data(_id(view), 0, record.address, first, 0, 0, 0, payloads, size)
+            self.checker.sent(record, frame)
 
     def _sendings(self, sender: int) -> Iterator[tuple[ViewKey, Range]]:
         sent = defaultdict[ViewKey, list[Range]](list)
@@ -138,10 +138,10 @@ class Replay:
         known: dict[ViewKey, Range] = {}
         for row in self.rows:
             view = row.view, row.view_by
-            stand = self.stands.get((row.member, view))
-            theirs = self.stands.get((sender, view))
+            part = self.progress.get((row.member, view))
+            theirs = self.progress.get((sender, view))
             ended = theirs is None or theirs.crashed
-            if row.kind == "delivered" and row.sender == sender and ended and _is_in(stand, sender):
+            if row.kind == "delivered" and row.sender == sender and ended and _is_in(part, sender):
                 reach, so_far = _reach(row), known.get(view, _reach(row))
                 known[view] = Range(min(reach[0], so_far[0]), max(reach[1], so_far[1]))
         return known
@@ -163,36 +163,36 @@ class Replay:
 
     def _within(self, at: int, member: int, view: ViewKey) -> int:
         """The time, or the nearest one at which the member was in that view."""
-        stand = self.stands.get((member, view))
-        if stand is None:
+        part = self.progress.get((member, view))
+        if part is None:
             return at
-        end = None if stand.next is None else self.installed_at[member, stand.next]
+        end = None if part.next is None else self.installed_at[member, part.next]
         at = max(at, self.installed_at[member, view])
         return at if end is None else min(at, end)
 
     def _play(self, row: Row) -> None:
-        witness, view = self.witnesses[row.member], (row.view, row.view_by)
+        record, view = self.records[row.member], (row.view, row.view_by)
         self.checker.now = row.at
         if row.kind == "view":
-            self._install(witness, row)
+            self._install(record, row)
         elif row.kind == "purged":
-            self.checker.purged(witness, row.low or 0)
+            self.checker.purged(record, row.low or 0)
         elif row.kind == "closed":
-            self._close(witness, view)
+            self._close(record, view)
         elif row.kind == "skipped":
             reach = _reach(row)
-            self.checker.took(witness, Skipped(Address(row.sender or 0), *reach, "given up"))
+            self.checker.took(record, Skipped(Address(row.sender or 0), *reach, "given up"))
         else:
-            self.checker.took(witness, self._batch(row))
+            self.checker.took(record, self._batch(row))
 
-    def _install(self, witness: Witness, row: Row) -> None:
+    def _install(self, record: MemberRecord, row: Row) -> None:
         members = row.members or ()
         peers = tuple(Peer(Address(m), f"m{m:x}", "") for m in members)
-        before = () if witness.view is None else witness.view.members
+        before = () if record.view is None else record.view.members
         joined = tuple(peer.address for peer in peers if peer.address not in before)
         left = tuple(address for address in before if address not in members)
         self.checker.took(
-            witness, ViewChange(View(_id((row.view, row.view_by)), peers), joined, left)
+            record, ViewChange(View(_id((row.view, row.view_by)), peers), joined, left)
         )
 
     def _batch(self, row: Row) -> Batch:
@@ -202,24 +202,24 @@ class Replay:
             payloads[-1] = b"something else"
         return Batch(Address(row.sender or 0), payloads, sum(map(len, payloads)), first=first)
 
-    def _close(self, witness: Witness, view: ViewKey) -> None:
+    def _close(self, record: MemberRecord, view: ViewKey) -> None:
         """It has all that those sent who did not crash, or it would not say that it closed."""
-        if witness.view is None or witness.view.id != _id(view):
+        if record.view is None or record.view.id != _id(view):
             return
-        for sender in witness.view:
-            stand = self.stands.get((sender, view))
-            if stand is not None and not stand.crashed:
-                for line in self.checker.behind(witness.view, [witness, self.witnesses[sender]]):
-                    if line.startswith(f"{witness.name} has "):
-                        self.checker.report(witness.name, line)
+        for sender in record.view:
+            part = self.progress.get((sender, view))
+            if part is not None and not part.crashed:
+                for line in self.checker.behind(record.view, [record, self.records[sender]]):
+                    if line.startswith(f"{record.name} has "):
+                        self.checker.report(record.name, line)
 
 
 def _id(view: ViewKey) -> ViewId:
     return ViewId(view[0], Address(view[1]))
 
 
-def _is_in(stand: Stand | None, member: int) -> bool:
-    return stand is not None and member in stand.members
+def _is_in(part: ReceiverProgress | None, member: int) -> bool:
+    return part is not None and member in part.members
 
 
 def _reach(row: Row) -> Range:

@@ -2,16 +2,24 @@
 
 import random
 import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
-from ringcast.sim.draw import draw_spec
-from ringcast.sim.promises import Promises, promises_of
-from ringcast.sim.swarm import run_seed
+from ringcast import presets
+from ringcast.guarantees import Promises, promises_of
+from ringcast.sim import World
+from ringcast.sim.swarm.draw import draw_spec
+from ringcast.sim.swarm.run import run_seed
+from ringcast.sim.trace import SimulatedTrace
 from ringcast.spec import StackSpec
+from ringcast.trace.judging.history import History
+from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.schema import Row
-from ringcast.trace.simulated import SimulatedTrace
 from ringcast.trace.table import read_rows
+from ringcast.trace.violations import Violation
 
 
 def stack_of(seed: int) -> StackSpec:
@@ -31,6 +39,59 @@ def simulated_history(seed: int, *, digests: bool = True) -> tuple[Row, ...]:
         assert verdict.problems == [], f"seed {seed}"
         trace.close(settled=True)
         return tuple(_renamed(row, seed) for row in read_rows(Path(place)))
+
+
+@cache
+def ordered_history(seed: int, *, ordered: bool = True) -> tuple[Row, ...]:
+    """The traces of a group with total order in which a member joins and the sequencer crashes;
+    `ordered` is False for the same group without it."""
+    spec = presets.lan().with_total_order() if ordered else presets.lan()
+    with tempfile.TemporaryDirectory() as place:
+        trace = SimulatedTrace(place)
+        world = World(seed=seed, spec=spec, loss=0.05, observer=trace)
+        members = world.join("a", "b", "c", "d")
+        for step in range(30):
+            for member in (member for member in members if member.alive):
+                member.send([b"x"] * 5)
+            if step == 5:
+                members[3].send(bytes(20_000))
+            world.run(0.002)
+            if step == 10:
+                world.start("e")
+            if step == 20:
+                members[0].crash()
+        world.settle(60)
+        trace.close(settled=True)
+        return tuple(read_rows(Path(place)))
+
+
+def reordered(rows: Iterable[Row], rng: random.Random) -> tuple[Violation, list[Row]]:
+    """A history in which one member took two runs of different senders the other way round, and
+    how one of these two is told."""
+    history = list(rows)
+    progress = History(history).summary.progress
+    taken = defaultdict[tuple[int, ViewKey], list[Row]](list)
+    for row in history:
+        if row.place is not None:
+            taken[row.member, (row.view, row.view_by)].append(row)
+    along = Counter((view, part.next) for (_, view), part in progress.items() if not part.crashed)
+    pairs = [
+        (one, other)
+        for (member, view), own in taken.items()
+        if along[view, progress[member, view].next] > 2 and not progress[member, view].crashed
+        for one, other in pairwise(sorted(own, key=lambda row: row.place or 0))
+        if one.sender != other.sender
+    ]
+    one, other = rng.choice(pairs)
+    place = one.place or 0
+    swapped = {
+        one: one._replace(place=place + other.count),
+        other: other._replace(place=place),
+    }
+    group = one.member, (one.view, one.view_by), one.sender or 0
+    reach = History(history).summary.delivered[group]
+    told = Violation("another-order", one.member, *group[1], one.sender, None, *reach)
+    return told, [swapped.get(row, row) for row in history]
 
 
 def whole_seeds(count: int) -> list[int]:

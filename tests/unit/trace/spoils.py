@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ringcast.trace.history import History
+from ringcast.trace.judging.history import History
+from ringcast.trace.judging.summary import Group, ReceiverProgress, Summary
 from ringcast.trace.schema import Row
-from ringcast.trace.summary import Group, Stand, Summary
 from tests.unit.trace.histories import digest_of
 
 Spoil = Callable[[list[Row], random.Random], list[Row] | None]
@@ -68,8 +68,8 @@ def other_view(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A message is delivered in a later or an earlier view than it was sent in."""
     summary = History(rows).summary
     for member, view, sender in _groups(rows, rng):
-        places = [v for (m, v) in summary.stands if m == member and v != view]
-        known = [v for v in places if sender in summary.stands[member, v].members]
+        places = [v for (m, v) in summary.progress if m == member and v != view]
+        known = [v for v in places if sender in summary.progress[member, v].members]
         if known and _vouched(summary, (member, view, sender)):
             number, by = rng.choice(sorted(known))
             return _edited(rows, (member, view, sender), rng, lambda r, i: [
@@ -114,11 +114,11 @@ def _delivered_at(rows: list[Row], purge: Row) -> int:
 
 def wild_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A sender forgets messages that nobody will ever deliver."""
-    stands = History(rows).summary.stands
+    progress = History(rows).summary.progress
     purges = [
         i
         for i, row in enumerate(rows)
-        if row.kind == "purged" and not stands[row.member, (row.view, row.view_by)].crashed
+        if row.kind == "purged" and not progress[row.member, (row.view, row.view_by)].crashed
     ]
     if not purges:
         return None
@@ -131,7 +131,7 @@ def wild_ack(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A sender hears of deliveries that never were."""
     summary = History(rows).summary
     for member, view, sender in _groups(rows, rng):
-        if not summary.stands[member, view].crashed and (sender, view) in summary.stands:
+        if not summary.progress[member, view].crashed and (sender, view) in summary.progress:
             last = summary.delivered[member, view, sender].last
             ack = Row(sender, *view, sender, "acked", seqno=last + 1, peer=member, at=rows[0].at)
             return [*rows, ack]
@@ -277,7 +277,7 @@ def _edit(
     summary = History(rows).summary
     for group in _groups(rows, rng):
         member, view, sender = group
-        ours, theirs = summary.stands[member, view], summary.stands.get((sender, view))
+        ours, theirs = summary.progress[member, view], summary.progress.get((sender, view))
         if owing and not (theirs and _owes(ours, theirs) and (view, sender) in summary.sent):
             continue
         if orphaned and not _orphaned(summary, group):
@@ -294,7 +294,7 @@ def _vouched(summary: Summary, group: Group) -> bool:
     return sent is not None and sent.first <= extent.first and extent.last <= sent.last
 
 
-def _owes(ours: Stand, theirs: Stand) -> bool:
+def _owes(ours: ReceiverProgress, theirs: ReceiverProgress) -> bool:
     if ours.next is None:
         return ours.closed and not theirs.crashed
     return ours.next == theirs.next
@@ -303,9 +303,9 @@ def _owes(ours: Stand, theirs: Stand) -> bool:
 def _orphaned(summary: Summary, group: Group) -> bool:
     """Tell whether others went on with this member, as far as it in the messages of a lost one."""
     member, view, sender = group
-    ours = summary.stands[member, view]
-    theirs = summary.stands.get((sender, view))
-    along = [m for (m, v), stand in summary.stands.items() if v == view and stand.next == ours.next]
+    ours = summary.progress[member, view]
+    theirs = summary.progress.get((sender, view))
+    along = [m for (m, v), part in summary.progress.items() if v == view and part.next == ours.next]
     lost = theirs is None or theirs.next != ours.next
     return ours.next is not None and lost and len(along) > 1
 
@@ -350,3 +350,27 @@ def _singles(row: Row) -> list[Row]:
 def _count_again(rows: list[Row]) -> list[Row]:
     """What the member itself would have counted."""
     return [row._replace(pos=index) for index, row in enumerate(rows)]
+
+
+def scramble(rows: list[Row], rng: random.Random) -> list[Row]:
+    """Change, remove or double one row at random: what may come of it is not foreseen."""
+    place = rng.randrange(len(rows))
+    row, others = rows[place], [r.member for r in rows if r.kind == "view"]
+    number: dict[str, list[object]] = {
+        name: [None, 0, value + 1, value + rng.randint(2, 10**10), 2**63 - 1, -1]
+        for name in ("seqno", "count", "pos", "nbytes", "digest", "sent_at", "at", "low", "high")
+        if (value := getattr(row, name)) is not None
+    }
+    number["count"] = [None, 0, 1, row.count + 1]
+    if "seqno" in number and row.kind in ("sent", "delivered", "skipped", "purged"):
+        number["seqno"] = [None, 0, (row.seqno or 0) + 1, 2**63 - 1, -1]
+    changes = [
+        *((name, value) for name, values in number.items() for value in values),
+        *(("kind", value) for value in (None, "teleported", "teleported", "acked", "sent")),
+        *((name, None) for name in ("member", "view", "view_by", "peer", "members", "sender")),
+        *((name, rng.choice(others)) for name in ("sender", "sender", "member", "view_by", "peer")),
+    ]
+    name, value = rng.choice(changes)
+    changed = row._replace(**{name: value})  # type: ignore[arg-type]  # wrong types are the point
+    instead = rng.choice([[changed], [changed], [changed], [changed], [], [row, row]])
+    return [*rows[:place], *instead, *rows[place + 1 :]]

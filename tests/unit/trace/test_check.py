@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcast.trace.check import check
-from ringcast.trace.evidence import evidence
+from ringcast.trace.judging.evidence import evidence
 from ringcast.trace.schema import Row, signed, unsigned
 from ringcast.trace.violations import CAUSES, GUARANTEES, Violation
 from tests.unit.trace.histories import digest_of, good_history
@@ -62,8 +62,14 @@ def recut(row: Row, chance: random.Random) -> list[Row]:
     cut = chance.randint(1, row.count - 1)
     head = sum(digest_of(sender, first + i) for i in range(cut))
     return [
-        row._replace(count=cut, digest=head),
-        row._replace(seqno=first + cut, pos=pos + cut, count=row.count - cut, digest=right - head),
+        row._replace(count=cut, digest=head, nbytes=100 * cut),
+        row._replace(
+            seqno=first + cut,
+            pos=pos + cut,
+            count=row.count - cut,
+            digest=right - head,
+            nbytes=100 * (row.count - cut),
+        ),
     ]
 
 

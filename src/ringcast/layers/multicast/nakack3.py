@@ -1,10 +1,10 @@
 """NAKACK3: one retransmission table per sender, kept until stable.
 
-Sent, received and delivered messages lie in one table, with three marks: low, up to where everybody
-has delivered; delivered, up to where the own application has taken; high, the last that is known
-to exist. Delivery only moves a mark; what was delivered stays, so that any member can give it to
-another when its sender has crashed. What frees messages is stability: the members vote how far they
-are, and the minimum of that is purged everywhere. There are no acks, and flow control is another
+Sent, received and delivered messages lie in one table with three marks: low, up to where all
+members have delivered; delivered, up to where the own application has taken; high, the last that is
+known to exist. Delivery only moves a mark; delivered messages stay, so that any member can give
+them to another when their sender has crashed. Stability frees messages: the members vote how far
+they are, and the minimum is purged everywhere. There are no acks, and flow control is another
 layer's work; the table is bounded all the same, and at its bound the sender waits for a round.
 
 With `discard_delivered` a receiver frees a message as soon as its application has it. Then the
@@ -16,16 +16,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ringcast.core.address import Address
-from ringcast.core.env import Env
-from ringcast.core.frames import SenderMarks
-from ringcast.core.part import Installation
-from ringcast.core.ports import Rounds
-from ringcast.core.windows import ReceiveWindow
+from ringcast.core.model.address import Address
+from ringcast.core.reliable.windows import ReceiveWindow
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Installation, Receipt
+from ringcast.core.stack.ports import Flush, GroupDelivery, Numbering, Rounds, Table
+from ringcast.core.stack.registry import protocol
+from ringcast.core.wire.frames import SenderMarks
 from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.settings import MulticastSpec
 
 
+@protocol(
+    role="multicast",
+    under="flow",
+    offers=(Flush, Numbering, GroupDelivery, Table),
+    needs={Rounds: "rounds of stability that purge its table"},
+)
 @dataclass(frozen=True, kw_only=True)
 class NakAck3(MulticastSpec):
     """One table per sender, purged by stability."""
@@ -34,7 +41,7 @@ class NakAck3(MulticastSpec):
     """Messages of one sender that the table holds; at this bound the sender waits for the next
     round of stability. A round should free far less than this, or senders stop and go."""
     max_bytes: int = 64_000_000
-    """Bytes of one sender that the table holds, at everybody."""
+    """Bytes of one sender that the table holds, at every member."""
     discard_delivered: bool = False
     """Whether receivers free messages when their application has taken them, instead of when they
     are stable. Saves memory, and lets survivors of a crash differ in its last messages."""
@@ -51,7 +58,7 @@ class NakAck3Layer(ReliableMulticast):
         super().__init__(env, spec, keep=not spec.discard_delivered)
         self._rounds: Rounds | None = None
         self._highs: dict[Address, int] = {}
-        """Per sender the highest seqno that anybody knew of in the last round."""
+        """Per sender the highest seqno that any member knew of in the last round."""
 
     def watch(self, rounds: Rounds) -> None:
         self._rounds = rounds
@@ -71,22 +78,22 @@ class NakAck3Layer(ReliableMulticast):
             window = self.windows.get(sender)
             if window is not None:
                 window.purge(delivered)
-                self._expect(sender, window)
+                self._expect_known(sender, window)
                 self._highs[sender] = high
             elif sender == self.env.me:
                 has_room = self._purge_sent(min(delivered, self.sent.delivered))
-        # Everybody has voted in this view, so nobody asks for what came before it any more.
-        self._departed.clear()
+        # All members have voted in this view, so none lacks a message of an earlier one.
+        self._group.departed.clear()
         if has_room:
             self.above.resume()
 
-    def _expect(self, sender: Address, window: ReceiveWindow) -> None:
-        """Ask for what existed a round ago and has not come since."""
+    def _expect_known(self, sender: Address, window: ReceiveWindow) -> None:
+        """Request what existed a round ago and has not arrived since."""
         window.expect(self._highs.get(sender, 0))
-        if self._aiming:
-            window.expect(self._aims.get(sender, 0))
+        if self._flush.is_aiming:
+            window.expect(self._flush.aims.get(sender, 0))
         if window.gaps:
-            self._look(sender, window)
+            self._gaps.note(sender, window)
 
     # What the application takes ------------------------------------------------------------------
 
@@ -102,21 +109,26 @@ class NakAck3Layer(ReliableMulticast):
         return 0 if window is None else window.delivered
 
     def _on_self_delivered(self) -> None:
-        if self._alone and self._purge_sent(self.sent.delivered):
+        if self._group.is_alone and self._purge_sent(self.sent.delivered):
             self.above.resume()
 
-    def _on_announced(self, sender: Address, window: ReceiveWindow) -> None:
+    def _on_announced(self, sender: Address) -> None:
         if self._rounds is not None:
             self._rounds.stirred()
+
+    def receipt(self) -> Receipt:
+        mark = self.sent.high
+        return lambda: self._lacking(mark)
+
+    def _lacking(self, mark: int) -> list[Address]:
+        """Nobody once this is stable; before it the coordinator alone knows who it is."""
+        if self.sent.low >= mark or not self.windows:
+            return []
+        return [*self.windows] if self.sent.delivered >= mark else [self.env.me]
 
     # Views ---------------------------------------------------------------------------------------
 
     def _on_members(self, installation: Installation) -> None:
         self._highs.clear()
-        if self._alone:
+        if self._group.is_alone:
             self._purge_sent(self.sent.delivered)
-
-    def _forget_stable(self, window: ReceiveWindow, low: int) -> None:
-        """Purge by a result that the sender has seen and this member perhaps has not."""
-        if window.keep:
-            window.purge(low)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ringcast.core.blocktimes import BlockTimes
-from ringcast.core.part import Spec
+from ringcast.core.model.block_times import BlockTimes
+from ringcast.core.stack.part import Spec
 from ringcast.errors import ConfigError
 
 
@@ -14,11 +13,9 @@ from ringcast.errors import ConfigError
 class MulticastSpec(Spec):
     """The common settings; NakAck4 and NakAck3 add their own."""
 
-    role: ClassVar[str] = "multicast"
-
     capacity: int = 16_384
     """Messages that may be outstanding per sender. More hides longer round trips and costs memory
-    at everybody."""
+    at every member."""
     max_bytes: int = 4_000_000
     """Bytes that may be outstanding per sender; what a burst may put into the receivers' socket
     buffers at once."""
@@ -27,19 +24,19 @@ class MulticastSpec(Spec):
     ack; the first time it does so a tenth of that after the message. Shorter finds a lost last
     message sooner, and costs a frame per tick while anything is outstanding."""
     request_delay: float = 0.001
-    """The least seconds between seeing a gap and asking for it; grows by itself where the path
+    """The least seconds between seeing a gap and requesting it; grows by itself where the path
     reorders."""
     request_ranges: int = 512
     """The most gaps in one request."""
     request_messages: int = 4_096
-    """The most messages in one request; the rest is asked for in the next."""
+    """The most messages in one request; the next one has the rest."""
     answer: str = "auto"
-    """Who gets a repeated message: "unicast" the one who asked, "multicast" everybody, "auto"
-    everybody once a second member asks for the same."""
+    """The target of a retransmission: "unicast" the member that requested it, "multicast" the
+    group, "auto" the group once a second member requests the same."""
     loopback: bool = True
-    """Whether own messages come back to the own application."""
+    """Whether the own application is given the own messages."""
     park_frames: int = 256
-    """Datagrams of a view that is still on its way that are kept until it comes."""
+    """Datagrams of a view that is not installed yet, which are kept until it is."""
     max_block_times: str = ""
     """How long a message waits in `send` for room at the most, by size: "1000:10,10000:100" has one
     of up to 1,000 bytes raise Timeout after 10 ms without progress, one of up to 10,000 after 100

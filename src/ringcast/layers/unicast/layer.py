@@ -1,26 +1,36 @@
 """Unicast: messages for one member, in the sender's order and exactly once while both are members.
 
-The rules are those of the multicast, for one receiver: number, store and send are one step; the
-receiver acks what its application has taken, at once after `ack_threshold` messages (or a quarter
-of the window's bytes), else on the tick; gaps are asked for; an idle sender with something unacked
-announces its last message each tick, which repairs a lost last message as well as a lost ack.
+The rules are those of the multicast, for one receiver. Numbering, storing and sending are one step.
+The receiver acks what its application has taken, at once after `ack_threshold` messages (or a
+quarter of the window's bytes), else on the tick. It requests gaps. An idle sender with unacked
+messages announces its last seqno on each tick, which repairs a lost last message and a lost ack.
 
-A connection opens with the first message and ends when the peer leaves: what was not acked by then
-is dropped and counted. It goes on across all other views, and is no part of what a view promises: a
-message may be delivered in a later view than it was sent in. How frames of former connections are
-told apart, and what that means for exactly once, is in `base`.
+A connection opens with the first message and ends when the peer leaves; messages that are unacked
+by then are dropped, and the application is told (`Undelivered`). It continues across all other
+views, and views promise nothing about it: a message may be delivered in a later view than it was
+sent in. `connections` tells frames of former connections apart, and says what that means for
+exactly once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ringcast.core.address import Address
-from ringcast.core.batch import Batch
-from ringcast.core.env import Env
-from ringcast.core.frames import (
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Undelivered
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.reliable.gap_requester import REQUEST, GapRequester
+from ringcast.core.reliable.repair import Repair
+from ringcast.core.reliable.tail_probe import PROBE, Tail, TailProbe
+from ringcast.core.reliable.ticker import TICK, Ticker
+from ringcast.core.reliable.windows import Hole, SendWindow
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Installation, Layer, Receipt, Spec
+from ringcast.core.stack.ports import Control, PairDelivery, Ports
+from ringcast.core.stack.registry import protocol
+from ringcast.core.wire.frames import (
     Frame,
     UnicastAck,
     UnicastData,
@@ -28,20 +38,20 @@ from ringcast.core.frames import (
     UnicastNak,
     UnicastReset,
 )
-from ringcast.core.part import Installation, Spec
-from ringcast.core.ranges import RangeSet
-from ringcast.core.reliable import Reliable, Tail
-from ringcast.core.repair import Repair
-from ringcast.core.windows import Hole, SendWindow
 from ringcast.errors import ConfigError
-from ringcast.layers.unicast.base import Inbound, Inbounds, Outbound, Over
+from ringcast.layers.unicast.connections import (
+    Inbound,
+    Inbounds,
+    Outbound,
+    Over,
+    count_messages,
+)
 
 
+@protocol(role="unicast", under="multicast", offers=(PairDelivery,))
 @dataclass(frozen=True, kw_only=True)
 class Unicast(Spec):
     """Reliable messages between two members."""
-
-    role: ClassVar[str] = "unicast"
 
     capacity: int = 4_096
     """Messages that may be outstanding per receiver. More hides longer round trips and costs
@@ -49,12 +59,12 @@ class Unicast(Spec):
     max_bytes: int = 4_000_000
     """Bytes that may be outstanding per receiver; what a burst may put into its socket buffer."""
     ack_threshold: int = 256
-    """Messages after whose delivery a receiver acks at once; at most a quarter of the capacity is
-    waited for. Fewer acks cost less, and let the sender wait longer when its window is small."""
+    """A receiver acks at once after this many delivered messages, at most a quarter of the
+    capacity. Fewer acks cost less, and a sender with a small window waits longer."""
     xmit_interval: float = 0.1
     """Seconds between the ticks at which an idle sender announces its last message and receivers
     ack; the first time it does so a tenth of that after the message. Shorter finds a lost last
-    message sooner, and costs a frame a tick while any is unacked."""
+    message sooner, and costs a frame per tick while any is unacked."""
     request_delay: float = 0.001
     """The least seconds between seeing a gap and asking for it; grows where the path reorders."""
     request_ranges: int = 512
@@ -63,7 +73,7 @@ class Unicast(Spec):
     """The most messages in one request; the rest is asked for in the next."""
     remembered_peers: int = 1_024
     """Departed members whose last connection is remembered, so that one that comes back with the
-    same identity (after a partition) goes on where it was. A few numbers each."""
+    same identity (after a partition) continues its connection. A few numbers each."""
 
     def __post_init__(self) -> None:
         at_least_1 = ("capacity", "max_bytes", "ack_threshold", "request_ranges")
@@ -85,24 +95,37 @@ class Unicast(Spec):
         return UnicastLayer(env, self)
 
 
-class UnicastLayer(Reliable):
-    """The layer that gets messages for one member there, in order."""
+class UnicastLayer(Layer):
+    """The layer that carries messages for one member, in order."""
 
     kinds = (UnicastData, UnicastAck, UnicastNak, UnicastLast, UnicastReset)
 
     def __init__(self, env: Env, spec: Unicast) -> None:
         super().__init__(env)
-        self.spec: Unicast = spec
+        self.spec = spec
         self.outbound: dict[Address, Outbound] = {}
         self.own = SendWindow(spec.capacity, spec.max_bytes)
         """Messages of this member to itself."""
         self._members: frozenset[Address] = frozenset()
         self._inbounds = Inbounds(
-            spec.capacity, spec.request_delay, spec.xmit_interval, spec.remembered_peers
+            spec.capacity,
+            spec.request_delay,
+            spec.xmit_interval,
+            spec.remembered_peers,
+            spec.max_bytes,
+            env.counters,
+        )
+        self._ticker = Ticker(self, spec.xmit_interval)
+        self._gap_requester = GapRequester(self, spec, self._repairs, self._request)
+        self._tail_probe = TailProbe(
+            self, spec.xmit_interval, self._ticker, self._tails, self._announce_last
         )
         self._last_conn = env.rng.getrandbits(62)
         self._ack_messages = max(1, min(spec.ack_threshold, spec.capacity // 4))
         self._ack_bytes = max(1, spec.max_bytes // 4)
+
+    def connect(self, ports: Ports) -> None:
+        self._control = ports[Control]
 
     # Sending -------------------------------------------------------------------------------------
 
@@ -134,7 +157,7 @@ class UnicastLayer(Reliable):
             outbound = self.outbound[dest] = self._new_outbound()
         outbound.window.append(batch)
         self._send(outbound, batch, dest)
-        self._on_sent(outbound.tail)
+        self._tail_probe.on_sent(outbound.tail)
 
     def _new_outbound(self) -> Outbound:
         self._last_conn += 1 + self.env.rng.getrandbits(32)
@@ -155,9 +178,24 @@ class UnicastLayer(Reliable):
 
     @property
     def drained(self) -> bool:
-        """Whether nothing waits above, and all that this member sent to others was delivered."""
+        """Whether nothing waits above, and peers have delivered all that this member sent them."""
         unacked = any(outbound.window.outstanding for outbound in self.outbound.values())
         return not unacked and self.above.drained
+
+    def receipt(self) -> Receipt:
+        marks = {peer: (out.conn, out.window.high) for peer, out in self.outbound.items()}
+        return lambda: [
+            peer for peer, (conn, mark) in marks.items() if self._lacks(peer, conn, mark)
+        ]
+
+    def _lacks(self, peer: Address, conn: int, mark: int) -> bool:
+        """Whether a peer has not delivered what was sent up to a mark of a connection."""
+        outbound = self.outbound.get(peer)
+        if outbound is None:
+            return False  # It has left, and the application was told what it lacks.
+        if outbound.conn != conn:
+            return bool(outbound.window.outstanding)  # Numbered anew.
+        return outbound.window.low < mark
 
     # Receiving -----------------------------------------------------------------------------------
 
@@ -194,11 +232,11 @@ class UnicastLayer(Reliable):
         inbound.known = max(inbound.known, run.last)
         self._hand_up(window.put(run))
         if not in_order or window.gaps:
-            self._note(inbound.repair)
+            self._gap_requester.note_gaps(inbound.repair)
 
     def _hand_up(self, runs: list[Batch | Hole]) -> None:
         for run in runs:
-            assert isinstance(run, Batch)  # Nothing is ever skipped here.
+            assert isinstance(run, Batch)  # Unicast skips nothing.
             self.above.up(run)
 
     def _on_last(self, frame: UnicastLast, source: Address) -> None:
@@ -207,11 +245,11 @@ class UnicastLayer(Reliable):
             return
         inbound.known = max(inbound.known, frame.high)
         inbound.window.expect(inbound.known)
-        self._note(inbound.repair)
+        self._gap_requester.note_gaps(inbound.repair)
         self._ack(inbound, source)
 
     def deliver(self, sender: Address, up_to: int, nbytes: int) -> None:
-        """The application has taken this sender's messages to this member up to here."""
+        """The application has taken this sender's messages to this member up to this seqno."""
         if sender == self.env.me:
             if self.own.purge(up_to):
                 self.above.resume()
@@ -220,8 +258,8 @@ class UnicastLayer(Reliable):
         if inbound is None:
             return
         window = inbound.window
-        # Messages of a closed connection that were still waiting count here: an ack too early, for
-        # what has been handed up already, is all that comes of it.
+        # Messages of a closed connection that were still queued count here too. The only effect is
+        # an early ack of messages that were handed up already.
         window.deliver(up_to)
         inbound.nbytes_owed += nbytes
         owed = window.delivered - inbound.acked
@@ -229,19 +267,19 @@ class UnicastLayer(Reliable):
             self._ack(inbound, sender)
         elif owed:
             inbound.ack_due = True
-            self._arm()
-        if inbound.known > window.high:  # The window was too small for them, and has moved.
+            self._ticker.arm()
+        if inbound.known > window.high:  # Announced messages that fit only now.
             window.expect(inbound.known)
-            self._note(inbound.repair)
+            self._gap_requester.note_gaps(inbound.repair)
 
     def _ack(self, inbound: Inbound, source: Address) -> None:
         inbound.acked, inbound.nbytes_owed = inbound.window.delivered, 0
         inbound.ack_due = False
         self.env.out.send(UnicastAck(inbound.conn, inbound.acked), source)
 
-    # Asking and answering ------------------------------------------------------------------------
+    # Requests and retransmissions ----------------------------------------------------------------
 
-    def _open_repairs(self) -> Iterable[tuple[Address, Repair]]:
+    def _repairs(self) -> Iterable[tuple[Address, Repair]]:
         return ((source, inbound.repair) for source, inbound in self._inbounds.open.items())
 
     def _request(self, source: Address, wanted: RangeSet) -> None:
@@ -251,7 +289,7 @@ class UnicastLayer(Reliable):
     def _on_nak(self, frame: UnicastNak, source: Address) -> None:
         outbound = self.outbound.get(source)
         if outbound is None or outbound.conn != frame.conn:
-            # Asked for messages that were dropped when the peer had left: let it stop asking.
+            # The messages were dropped when the peer left: make it stop requesting them.
             self.env.out.send(UnicastReset(frame.conn), source)
             return
         for run in outbound.window.get(frame.ranges):
@@ -267,7 +305,15 @@ class UnicastLayer(Reliable):
         elif outbound.window.purge(frame.delivered):
             self.above.resume()
 
-    # The tick: acks that are due, and announcements while anything is unacked -----------------
+    # Timers: acks that are due, and announcements while anything is unacked ----------------------
+
+    def on_timer(self, name: str) -> None:
+        if name == REQUEST:
+            self._gap_requester.on_timer()
+        elif name == TICK:
+            self._tick()
+        elif name == PROBE:
+            self._tail_probe.on_timer()
 
     def _tick(self) -> None:
         for source, inbound in self._inbounds.open.items():
@@ -277,14 +323,14 @@ class UnicastLayer(Reliable):
             window = outbound.window
             if window.outstanding:
                 if not outbound.tail.is_fresh:
-                    self._announce_tail(dest)
-                self._arm()
+                    self._announce_last(dest)
+                self._ticker.arm()
             outbound.tail.is_fresh = False
 
     def _tails(self) -> Iterable[tuple[Tail, Address | None]]:
         return ((outbound.tail, dest) for dest, outbound in self.outbound.items())
 
-    def _announce_tail(self, dest: Address | None) -> None:
+    def _announce_last(self, dest: Address | None) -> None:
         assert dest is not None
         outbound = self.outbound[dest]
         window = outbound.window
@@ -294,7 +340,7 @@ class UnicastLayer(Reliable):
     # Connections begin and end -------------------------------------------------------------------
 
     def _find(self, source: Address, conn: int, low: int) -> Inbound | None:
-        """The connection that a frame belongs to, opened if need be; None if it is over."""
+        """The connection of a frame, opened if it is new; None if it is over."""
         found = self._inbounds.find(source, conn, low)
         if isinstance(found, Inbound):
             return found
@@ -315,7 +361,7 @@ class UnicastLayer(Reliable):
             self.env.counters["dropped_closed_connection"] += 1
 
     def _restart(self, old: Outbound, dest: Address) -> None:
-        """Send what is unacked anew, as the beginning of a new connection."""
+        """Send the unacked messages again, as the first ones of a new connection."""
         self.env.counters["unicast_restarted"] += 1
         del self.outbound[dest]
         if not old.window.outstanding:
@@ -325,16 +371,26 @@ class UnicastLayer(Reliable):
         for run in old.window.get(unacked):
             outbound.window.append(run)
             self._send(outbound, run, dest)
-        self._on_sent(outbound.tail)
+        self._tail_probe.on_sent(outbound.tail)
 
     def on_view(self, installation: Installation) -> None:
         self._members = frozenset(installation.view.members)
-        for peer in installation.left:  # Among them who comes back with this very view, by a merge.
+        for peer in installation.left:  # A peer that a merge brings back is among them.
             self._inbounds.close(peer)
             outbound = self.outbound.pop(peer, None)
             if outbound is not None:
-                self.env.counters["unicast_dropped_unacked"] += outbound.window.outstanding
+                self._report_unacked(peer, outbound.window)
         self.above.resume()
+
+    def _report_unacked(self, peer: Address, window: SendWindow) -> None:
+        """A peer has left: tell the application how many of its messages it has not acked."""
+        if not window.outstanding:
+            return
+        self.env.counters["unicast_dropped_unacked"] += window.outstanding
+        runs = window.get(RangeSet([(window.low + 1, window.high)]))
+        count = count_messages(runs)
+        if count:
+            self._control.emit(Undelivered(window.high, (peer,), direct=True, count=count))
 
     def snapshot(self) -> dict[str, object]:
         return {

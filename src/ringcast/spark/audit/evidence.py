@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from ringcast.spark.audit import tables
-from ringcast.trace.evidence import ROWS_MAX, about_marks, kinds_of, witness
+from ringcast.trace.judging.evidence import ROWS_MAX, about_marks, kinds_of, witness
 from ringcast.trace.schema import PURGED, VIEW, WINDOW
 from ringcast.trace.violations import Violation
 
@@ -21,6 +21,7 @@ SHOWN: dict[str, pa.DataType] = {
     "seqno": pa.int64(),
     "count": pa.int32(),
     "pos": pa.int64(),
+    "place": pa.int64(),
     "at": pa.int64(),
     "low": pa.int64(),
     "delivered": pa.int64(),
@@ -32,13 +33,14 @@ SHOWN: dict[str, pa.DataType] = {
 WANTED: dict[str, pa.DataType] = {
     "number": pa.int64(),
     "kind": pa.string(),
-    **tables.longs("place", "member", "view", "view_by", "whose", "from", "to"),
+    **tables.longs("turn", "member", "view", "view_by", "whose", "from", "to"),
     "about_marks": pa.bool_(),
 }
 
 
 def evidence(trace: DataFrame, violations: Sequence[Violation]) -> dict[int, list[dict[str, Any]]]:
-    """The rows that show each violation, by its number; as `ringcast.trace.evidence` picks them."""
+    """The rows that show each violation, by its number, picked as `ringcast.trace.judging.evidence`
+    picks them."""
     where = ["kind", "member", "view", "view_by"]
     order = F.when(F.col("kind").isin(PURGED, WINDOW, VIEW), 0).otherwise(F.col("seqno"))
     alike = Window.partitionBy("number", "kind").orderBy(order, "at")
@@ -47,10 +49,10 @@ def evidence(trace: DataFrame, violations: Sequence[Violation]) -> dict[int, lis
         .where(F.col("sender").eqNullSafe(F.col("whose")) & _touches())
         .withColumn("rank", F.row_number().over(alike))
         .where(F.col("rank") <= ROWS_MAX)
-        .select("number", "place", "rank", *SHOWN)
+        .select("number", "turn", "rank", *SHOWN)
     )
     shown = defaultdict[int, list[dict[str, Any]]](list)
-    for row in sorted(tables.rows(found), key=lambda row: (row["place"], row["rank"])):
+    for row in sorted(tables.rows(found), key=lambda row: (row["turn"], row["rank"])):
         shown[row["number"]].append({name: row[name] for name in SHOWN})
     return shown
 
@@ -58,11 +60,11 @@ def evidence(trace: DataFrame, violations: Sequence[Violation]) -> dict[int, lis
 def _wanted(spark: SparkSession, violations: Sequence[Violation]) -> DataFrame:
     wanted = (
         (
-            *(number, kind, place, witness(v, kind), v.view, v.view_by, v.sender),
+            *(number, kind, turn, witness(v, kind), v.view, v.view_by, v.sender),
             *(v.first, v.last, about_marks(v.cause)),
         )
         for number, v in enumerate(violations)
-        for place, kind in enumerate(kinds_of(v.cause))
+        for turn, kind in enumerate(kinds_of(v.cause))
     )
     return tables.local(spark, WANTED, wanted)
 

@@ -1,17 +1,14 @@
 """Measures a run: latency, throughput, repairs, stalls, windows and views, in a few scans.
 
-Latencies are counted in buckets whose width grows with them, sixteen to a doubling. So a
-percentile is right within 2.2 %, runs count with their length, and the counts of parts of a trace
-just add up. A sketch or `percentile_approx` costs more, and knows no weights.
+Latencies are counted in the buckets of `ringcast.trace.latencies`. A sketch or `percentile_approx`
+costs more, and knows no weights.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ringcast.spark.audit import tables
+from ringcast.trace.latencies import BUCKETS_TO_A_DOUBLING, quantiles
 from ringcast.trace.schema import (
     BLOCKED,
     CLOSED,
@@ -34,8 +32,8 @@ from ringcast.trace.schema import (
     Row,
 )
 
-BUCKETS_TO_A_DOUBLING = 16
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
+EARLY = -1
+"""The bucket of messages that were delivered before they were sent."""
 
 INTERVALS = 120
 """How many pieces a run is divided into, for what is shown over time."""
@@ -122,52 +120,59 @@ def _clock(trace: DataFrame) -> Clock:
 
 def _delivered(trace: DataFrame, clock: Clock) -> Iterator[Figure]:
     """Latency and throughput of deliveries: by receiver and sender, by time, and of all."""
-    rows = trace.where((F.col("kind") == DELIVERED) & F.col("sent_at").isNotNull())
+    rows = trace.where(F.col("kind") == DELIVERED)
     # Two scans: the table of members, senders and intervals together would be too large.
     by_sender = _counted(rows, "sender")
     by_time = _counted(rows.withColumn("interval", clock.interval()), "interval")
-    histograms = defaultdict[Where, Counter[int]](Counter)
-    sizes = Counter[Where]()
+    tallies = defaultdict[Where, _Tally](_Tally)
     for row in by_sender:
-        places: list[Where] = [(row["member"], row["sender"], None), (None, None, None)]
-        _add(row, places, histograms, sizes)
+        tallies[row["member"], row["sender"], None].add(row)
+        tallies[None, None, None].add(row)
     for row in by_time:
         at = clock.begin(row["interval"])
-        _add(row, [(row["member"], None, at), (None, None, at)], histograms, sizes)
-    for where, histogram in histograms.items():
-        for name, value in _quantiles(histogram):
+        tallies[row["member"], None, at].add(row)
+        tallies[None, None, at].add(row)
+    for where, tally in tallies.items():
+        for name, value in quantiles(tally.latencies):
             yield Figure(f"latency_{name}", *where, value)
-        yield from _rates("delivered", where, histogram.total(), sizes[where], clock)
+        yield from _rates("delivered", where, tally.messages, tally.nbytes, clock)
+        if tally.early:
+            yield Figure("delivered_before_sent_messages", *where, tally.early)
+
+
+@dataclass
+class _Tally:
+    """What was delivered in one place."""
+
+    latencies: Counter[int] = field(default_factory=Counter)
+    """Messages by bucket of latency; those of a member to itself are not among them."""
+    messages: int = 0
+    nbytes: int = 0
+    early: int = 0
+    """Messages that were stamped before their sending: their latency is not known."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.messages += row["messages"]
+        self.nbytes += row["bytes"] or 0
+        if row["bucket"] == EARLY:
+            self.early += row["messages"]
+        elif row["bucket"] is not None:
+            self.latencies[row["bucket"]] += row["messages"]
 
 
 def _counted(rows: DataFrame, key: str) -> list[dict[str, Any]]:
-    """How many messages had which latency, by member and one thing more."""
-    latency = F.greatest(F.col("at") - F.col("sent_at"), F.lit(1))
-    bucket = F.floor(F.log2(latency) * BUCKETS_TO_A_DOUBLING)
+    """How many messages to others had which latency, by member and one thing more.
+
+    The bucket is null where a member delivered its own messages, or they have no time of sending.
+    """
+    latency = F.col("at") - F.col("sent_at")
+    known = F.floor(F.log2(F.greatest(latency, F.lit(1))) * BUCKETS_TO_A_DOUBLING)
+    to_others = F.col("member") != F.col("sender")
+    bucket = F.when(to_others & (latency < 0), EARLY).when(to_others & (latency >= 0), known)
     grouped = rows.groupBy("member", key, bucket.alias("bucket"))
     return tables.rows(
         grouped.agg(F.sum("count").alias("messages"), F.sum("nbytes").alias("bytes"))
     )
-
-
-def _add(
-    row: dict[str, Any],
-    places: list[Where],
-    histograms: dict[Where, Counter[int]],
-    sizes: Counter[Where],
-) -> None:
-    for where in places:
-        histograms[where][row["bucket"]] += row["messages"]
-        sizes[where] += row["bytes"] or 0
-
-
-def _quantiles(histogram: Counter[int]) -> Iterator[tuple[str, float]]:
-    """The percentiles of a histogram, each as the middle of the bucket that it falls into."""
-    buckets = sorted(histogram)
-    reached = list(accumulate(histogram[bucket] for bucket in buckets))
-    for name, share in QUANTILES.items():
-        place = bisect_left(reached, share * reached[-1])
-        yield name, 2 ** ((buckets[place] + 0.5) / BUCKETS_TO_A_DOUBLING)
 
 
 def _others(trace: DataFrame, clock: Clock) -> Iterator[Figure]:

@@ -16,6 +16,10 @@ each other in everything else. Sums of numbers and of their squares do the same,
 and with a bound on the numbers; XOR of hashes does not, as two equal rows vanish from it.
 
 Only the groups where one of these fails are looked at row by row.
+
+The order among the messages of all senders shows in a second chain, `places`: the sum of
+hash(seqno + count, seqno - place) - hash(seqno, seqno - place). Cuts cancel out in it as well, so
+that members with the same places have the same sum.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ringcast.trace.schema import MESSAGE_KINDS, SENT, SKIPPED
+from ringcast.spark.audit.row_rules import with_problem
+from ringcast.trace.schema import CONTROL_KINDS, DELIVERED, MESSAGE_KINDS, SENT, SKIPPED
 
 VIEW = ["view", "view_by"]
 GROUP = ["member", *VIEW, "sender"]
@@ -32,19 +37,28 @@ HASH_BITS = (1 << 31) - 1
 """Half a hash: sums of these stay within 64 bits for two billion rows."""
 
 
-def groups(trace: DataFrame) -> DataFrame:
+def groups(trace: DataFrame, skew_us: int = 0) -> DataFrame:
     """One row for each member, view and sender, for what was sent and for what was delivered.
 
     `tile` says that the group is as it should be; `digest` is null where any row has none.
+    `problem` is the cause why the rows of a group can't be used, and nearly always null.
+    `early_first` and `early_last` bound the deliveries that were stamped before their sending by
+    `skew_us` or more; `latency_min` is the shortest time that a delivery took. `places` is null
+    where no row has a place.
     """
-    # A value that is not there counts as zero, and is found out by the neighbours.
-    first, count = F.coalesce("seqno", F.lit(0)), F.col("count").cast("long")
+    # A position that is not there counts as zero, and is found out by the neighbours.
+    first, count = F.col("seqno"), F.col("count").cast("long")
     pos = F.when(F.col("kind") != SENT, F.coalesce("pos", F.lit(0)))
     after, shift = first + count, first - pos
-    skipped = F.col("kind") == SKIPPED
+    skipped, delivered = F.col("kind") == SKIPPED, F.col("kind") == DELIVERED
+    to_other = delivered & (F.col("member") != F.col("sender"))
+    latency = F.when(to_other, F.col("at") - F.col("sent_at"))
+    early = latency < -skew_us
+    behind = F.when(delivered, first - F.col("place"))
+    others = F.coalesce(F.col("kind").isin(*CONTROL_KINDS), F.lit(False))
     return (
-        trace.where(F.col("kind").isin(*MESSAGE_KINDS))
-        .groupBy(*GROUP, (F.col("kind") == SENT).alias("sending"))
+        with_problem(trace.where(~others), *MESSAGE_KINDS)
+        .groupBy(*GROUP, (F.col("kind") == SENT).alias("sending"), "problem")
         .agg(
             F.sum(count).alias("messages"),
             F.min(first).alias("first"),
@@ -57,6 +71,13 @@ def groups(trace: DataFrame) -> DataFrame:
             F.count_if(F.col("digest").isNull()).alias("undigested"),
             F.min(F.when(skipped, first)).alias("skipped_first"),
             (F.max(F.when(skipped, after)) - 1).alias("skipped_last"),
+            F.sum(F.coalesce("nbytes", F.lit(0))).alias("nbytes"),
+            F.min(latency).alias("latency_min"),
+            F.min(F.when(early, first)).alias("early_first"),
+            (F.max(F.when(early, after)) - 1).alias("early_last"),
+            F.sum(F.when(behind.isNotNull(), _hash(after, behind) - _hash(first, behind))).alias(
+                "places"
+            ),
         )
         .select(
             *GROUP,
@@ -67,6 +88,7 @@ def groups(trace: DataFrame) -> DataFrame:
             F.when(F.col("undigested") == 0, F.col("digest")).alias("digest"),
             "skipped_first",
             "skipped_last",
+            *("problem", "nbytes", "latency_min", "early_first", "early_last", "places"),
         )
     )
 
@@ -82,5 +104,5 @@ def _is_tile() -> Column:
     )
 
 
-def _hash(number: Column) -> Column:
-    return F.xxhash64(number).bitwiseAND(F.lit(HASH_BITS))
+def _hash(*numbers: Column) -> Column:
+    return F.xxhash64(*numbers).bitwiseAND(F.lit(HASH_BITS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,20 +10,23 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from ringcast.errors import ConfigError
 from ringcast.spark.audit import tables
 from ringcast.spark.audit.evidence import SHOWN, evidence
 from ringcast.spark.audit.figures import FIGURES, Measures, measure
 from ringcast.spark.audit.find import Finder
+from ringcast.spark.audit.root_causes import root_causes
 from ringcast.trace.rules import Rules
-from ringcast.trace.schema import COLUMNS
-from ringcast.trace.violations import GUARANTEES, Violation
+from ringcast.trace.schema import COLUMNS, LATER, unsigned
+from ringcast.trace.violations import CAUSES, GUARANTEES, Violation
 
 CLEAN, BROKEN = "clean", "broken"
 
 VIOLATIONS = {
     "guarantee": pa.string(),
+    "cause": pa.string(),
     **tables.longs("member", "view", "view_by", "sender", "peer", "first", "last"),
     "what": pa.string(),
     "rows": pa.list_(pa.struct(list(SHOWN.items()))),
@@ -37,18 +41,20 @@ def audit(
     skew_us: int = 0,
     waits: bool = True,
     agrees: bool = True,
+    ordered: bool = False,
     limit: int = 1_000,
 ) -> Report:
     """Check the guarantees over the traces of all members, and measure the run.
 
-    What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `agrees`, and
+    What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `ordered`, and
     makes them from a spec, as in `audit(trace, **rules_of(spec)._asdict())`. At most `limit`
     violations come with their rows. Raises ConfigError when `trace` is no trace.
     """
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
-    if missing:
-        raise ConfigError(f"This is no trace of Ringcast: it has no column '{missing[0]}'.")
-    finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees))
+    if lacking := [name for name in missing if name not in LATER]:
+        raise ConfigError(f"This is not a trace of Ringcast: it has no column '{lacking[0]}'.")
+    trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
+    finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered))
     return Report(finder, finder.find(), limit)
 
 
@@ -60,8 +66,14 @@ class Report:
         self._limit = limit
         self.found = list(found)
         """The violations as plain data, at most twenty alike of a member, view and sender."""
-        self.counts = {name: finder.counts[name] for name in GUARANTEES if finder.counts[name]}
+        self.causes = {name: finder.causes[name] for name in CAUSES if finder.causes[name]}
+        """How often each guarantee was broken in which way, a key of `CAUSES`; empty is good."""
+        counts = Counter[str]()
+        for cause, count in self.causes.items():
+            counts[CAUSES[cause].guarantee] += count
+        self.counts = {name: counts[name] for name in GUARANTEES if counts[name]}
         """How often each guarantee was broken; empty is good."""
+        self._members, self._latencies = finder.members, finder.latencies
         self.installs, self.closings = finder.installs, finder.closings
         """Which member installed which view, and where it closed."""
 
@@ -70,7 +82,7 @@ class Report:
         """`clean` or `broken`."""
         return BROKEN if self.found else CLEAN
 
-    @property
+    @cached_property
     def names(self) -> dict[int, str]:
         """What people call the members, by their addresses as they stand in the trace."""
         pairs = [zip(row.members or (), row.names or (), strict=False) for row in self.installs]
@@ -79,8 +91,16 @@ class Report:
     @property
     def untraced(self) -> list[int]:
         """Members of some view that left no trace at all: nothing is known of what they did."""
-        traced = {row.member for row in self.installs}
-        return sorted({m for row in self.installs for m in row.members or ()} - traced)
+        return sorted({m for row in self.installs for m in row.members or ()} - self._members)
+
+    @property
+    def root_causes(self) -> list[str]:
+        """What explains many violations at once, in sentences; look there first."""
+        return root_causes(self.installs, self._latencies, self._rules.skew_us, self.name)
+
+    def name(self, member: int) -> str:
+        """What people call a member; its address if nobody has said."""
+        return self.names.get(member) or f"{unsigned(member):x}"
 
     @property
     def unfinished(self) -> list[int]:
@@ -109,8 +129,8 @@ class Report:
         """The same as a local table."""
         data = (
             (
-                *(v.guarantee, v.member, v.view, v.view_by, v.sender, v.peer, v.first, v.last),
-                *(v.what, rows),
+                *(v.guarantee, v.cause, v.member, v.view, v.view_by, v.sender, v.peer),
+                *(v.first, v.last, v.what, rows),
             )
             for v, rows in self.shown
         )
@@ -128,13 +148,13 @@ class Report:
 
     def html(self) -> str:
         """The whole report as a page in one piece, with plots."""
-        from ringcast.spark.report.audit_page import audit_page
-        from ringcast.spark.report.lookup import Findings
+        from ringcast.spark.audit.page import audit_page
+        from ringcast.spark.audit.page_data import Findings
 
         capacity = self._rules.capacity
         findings = Findings(
             *(self.counts, self.shown, self.measures, self.installs, self.closings, capacity),
-            self.doubts,
+            *(self.doubts, self.root_causes, self.causes),
         )
         return audit_page(findings)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.spark.audit.groups import GROUP, VIEW
-from ringcast.trace.summary import Group, Range, Source, ViewKey
+from ringcast.trace.judging.summary import Group, PayloadSum, Range, Source, ViewKey
 
 
 class GroupLine(NamedTuple):
@@ -19,11 +19,16 @@ class GroupLine(NamedTuple):
     sending: bool
     reach: Range
     tile: bool
-    digest: int | None
+    payloads: PayloadSum | None
     skipped: Range | None
+    early: Range | None
+    """Deliveries that were stamped before their sending."""
+    latency_min: int | None
+    places: int | None
+    """The sum that tells where the messages stand among those of all senders."""
 
 
-class Suspect(NamedTuple):
+class SuspectGroup(NamedTuple):
     """A group of deliveries that needs a second look, with what that needs to know."""
 
     group: Group
@@ -47,15 +52,22 @@ def group_of(row: dict[str, Any]) -> Group:
 
 def group_line(row: dict[str, Any]) -> GroupLine:
     """A row of `groups`, unpacked."""
-    first = row["skipped_first"]
+    digest = row["digest"]
     return GroupLine(
         group_of(row),
         row["sending"],
         Range(row["first"], row["last"]),
         row["tile"],
-        row["digest"],
-        None if first is None else Range(first, row["skipped_last"]),
+        None if digest is None else PayloadSum(digest, row["nbytes"]),
+        _range(row["skipped_first"], row["skipped_last"]),
+        _range(row["early_first"], row["early_last"]),
+        row["latency_min"],
+        row["places"],
     )
+
+
+def _range(first: int | None, last: int | None) -> Range | None:
+    return None if first is None or last is None else Range(first, last)
 
 
 def local(
@@ -73,7 +85,7 @@ def group_table(spark: SparkSession, groups: Iterable[Group]) -> DataFrame:
     return local(spark, longs(*GROUP), ((m, *view, sender) for m, view, sender in groups))
 
 
-def suspect_table(spark: SparkSession, suspects: Iterable[Suspect]) -> DataFrame:
+def suspect_table(spark: SparkSession, suspects: Iterable[SuspectGroup]) -> DataFrame:
     """A table of suspects, as the walk wants it."""
     reach = longs("first", "last")
     sent = pa.struct([("in", pa.struct(longs(*VIEW).items())), *reach.items()])
@@ -97,7 +109,7 @@ def longs(*names: str) -> dict[str, pa.DataType]:
     return dict.fromkeys(names, pa.int64())
 
 
-def _flat(suspect: Suspect) -> tuple[object, ...]:
+def _flat(suspect: SuspectGroup) -> tuple[object, ...]:
     member, view, sender = suspect.group
     own = suspect.own._asdict() if suspect.own else None
     ranges = [{"in": dict(zip(VIEW, v, strict=True)), **r._asdict()} for v, r in suspect.ranges]

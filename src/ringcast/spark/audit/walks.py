@@ -1,7 +1,8 @@
 """The second look: the rows of the groups that the one pass found wanting, one by one.
 
-It follows `ringcast.trace.walk`, which explains it, in window functions. A window sorts, and that
-is why only suspects come here. All of them sort within groups, so that rows are moved once.
+It follows `ringcast.trace.judging.walk`, which explains it, in window functions. A window sorts,
+and that is why only suspects come here. All of them sort within groups, so that rows are moved
+once.
 """
 
 from __future__ import annotations

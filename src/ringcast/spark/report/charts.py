@@ -22,7 +22,7 @@ class Series(NamedTuple):
     points: Sequence[tuple[float, float | None]]
 
 
-class Mark(NamedTuple):
+class TimeMark(NamedTuple):
     """A moment worth seeing in every plot over time."""
 
     x: float
@@ -57,7 +57,9 @@ class Look:
     log: bool = False
 
 
-def line_chart(look: Look, series: Sequence[Series], end: float, marks: Sequence[Mark] = ()) -> str:
+def line_chart(
+    look: Look, series: Sequence[Series], end: float, marks: Sequence[TimeMark] = ()
+) -> str:
     """Values over time, from 0 to `end` seconds."""
     x = Scale(0, end, BOX.left, BOX.right)
     values = [y for one in series for _, y in one.points if y is not None]
@@ -70,7 +72,7 @@ def line_chart(look: Look, series: Sequence[Series], end: float, marks: Sequence
 
 
 def column_chart(
-    look: Look, series: Sequence[Series], end: float, marks: Sequence[Mark] = ()
+    look: Look, series: Sequence[Series], end: float, marks: Sequence[TimeMark] = ()
 ) -> str:
     """Counts over time, as columns on top of each other; all series have the same x."""
     x = Scale(0, end, BOX.left, BOX.right)
@@ -171,7 +173,7 @@ def _axes(x: Scale, y: Scale, look: Look) -> list[str]:
     return [*shapes, line(BOX.left, BOX.bottom, BOX.right, BOX.bottom, "axis")]
 
 
-def _marks(x: Scale, marks: Sequence[Mark]) -> list[str]:
+def _marks(x: Scale, marks: Sequence[TimeMark]) -> list[str]:
     return [
         tag("g", title(mark.text), line(x(mark.x), BOX.top, x(mark.x), BOX.bottom, "mark"))
         for mark in marks

@@ -35,14 +35,14 @@ class Cloud(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
+class ScatterAxis:
     """What an axis is about, and how its values are written."""
 
     name: str
     unit: Format = number
 
 
-def scatter(what: str, across: Side, up: Side, clouds: Sequence[Cloud]) -> str:
+def scatter(what: str, across: ScatterAxis, up: ScatterAxis, clouds: Sequence[Cloud]) -> str:
     """One figure against another, a spot for each point."""
     x = _scale([p.x for cloud in clouds for p in cloud.points], BOX.left, BOX.right)
     y = _scale([p.y for cloud in clouds for p in cloud.points], BOX.bottom, BOX.top)
@@ -71,7 +71,10 @@ def step_chart(
     y = _scale([*known, *([] if bound is None else [bound])], BOX.bottom, BOX.top)
     width = (BOX.right - BOX.left) / max(len(labels), 1)
     places = [BOX.left + (place + 0.5) * width for place in range(len(labels))]
-    shapes = [*_rows(y, Side("", look.unit)), label(BOX.right, TALL - 14, name, "end", "quiet")]
+    shapes = [
+        *_rows(y, ScatterAxis("", look.unit)),
+        label(BOX.right, TALL - 14, name, "end", "quiet"),
+    ]
     shapes += [
         label(x, BOX.bottom + 18, text, "middle", "quiet")
         for x, text in zip(places, labels, strict=True)
@@ -92,7 +95,7 @@ def _scale(values: list[float], start: float, end: float) -> Scale:
     return (logarithmic if wide else from_zero)(values, start, end)
 
 
-def _rows(y: Scale, side: Side) -> list[str]:
+def _rows(y: Scale, side: ScatterAxis) -> list[str]:
     """The lines across, with their values, and what they are."""
     shapes = [line(BOX.left, BOX.bottom, BOX.right, BOX.bottom, "axis")]
     for tick in y.ticks(4):

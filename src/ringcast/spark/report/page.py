@@ -17,7 +17,7 @@ class Fact(NamedTuple):
     what: str
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A plot or table with its heading, and a sentence on how to read it."""
 
     heading: str
@@ -26,7 +26,7 @@ class Section(NamedTuple):
     """HTML: what comes from a trace must be escaped in it."""
 
 
-class Cell(str):
+class HtmlCell(str):
     """A cell of a table that is HTML already."""
 
 
@@ -34,10 +34,14 @@ def page(
     heading: str,
     verdict: tuple[str, str] | None,
     facts: Sequence[Fact],
-    sections: Sequence[Section],
+    sections: Sequence[PageSection],
     below: str = "",
+    refresh: int | None = None,
 ) -> str:
-    """The whole page. `verdict` is its word (which also names its colour) and a sentence."""
+    """The whole page. `verdict` is its word (which also names its colour) and a sentence.
+
+    With `refresh`, a browser loads the page again after this many seconds.
+    """
     parts = [f"<h1>{escape(heading)}</h1>"]
     if below:
         parts.append(f'<p class="quiet">{escape(below)}</p>')
@@ -50,7 +54,7 @@ def page(
     )
     parts.append(f'<div class="facts">{"".join(told_facts)}</div>')
     parts += [_section(section) for section in sections]
-    return _document(heading, "\n".join(parts))
+    return _document(heading, "\n".join(parts), refresh)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
@@ -73,13 +77,13 @@ def listed(items: Sequence[tuple[str, str]]) -> str:
     return f"<ul>{''.join(told)}</ul>"
 
 
-def folded(summary: str, lines: Sequence[str]) -> Cell:
+def folded(summary: str, lines: Sequence[str]) -> HtmlCell:
     """Lines that show when the summary is clicked."""
     text = escape("\n".join(lines))
-    return Cell(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
+    return HtmlCell(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
 
 
-def _section(section: Section) -> str:
+def _section(section: PageSection) -> str:
     return (
         f"<section><h2>{escape(section.heading)}</h2>"
         f'<p class="quiet">{escape(section.reading)}</p>{section.body}</section>'
@@ -87,13 +91,14 @@ def _section(section: Section) -> str:
 
 
 def _cell(cell: str) -> str:
-    return cell if isinstance(cell, Cell) else escape(cell)
+    return cell if isinstance(cell, HtmlCell) else escape(cell)
 
 
-def _document(title: str, body: str) -> str:
+def _document(title: str, body: str, refresh: int | None) -> str:
+    again = f'<meta http-equiv="refresh" content="{refresh}">\n' if refresh else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{STYLE.read_text()}</style>\n</head>\n"
+        f"{again}<title>{escape(title)}</title>\n<style>\n{STYLE.read_text()}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )

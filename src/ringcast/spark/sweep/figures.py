@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ringcast.sim.trial import Outcome
+from ringcast.sim.trial import TrialOutcome
 from ringcast.spark.report.scale import Format, nbytes, number, seconds
 
 
 @dataclass(frozen=True)
-class Figure:
+class SweepFigure:
     """One number of a run."""
 
     name: str
@@ -30,20 +30,20 @@ def _share(value: float) -> str:
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure("p50", "latency that half of the deliveries do not exceed", seconds),
-        Figure("p99", "latency that 99 % of the deliveries do not exceed", seconds),
-        Figure("max", "the longest latency", seconds),
-        Figure("throughput", "messages a virtual second", more_is_better=True),
-        Figure("resent", "messages sent again, as a share of all sent", _share),
-        Figure("control", "control frames for each delivered message"),
-        Figure("window_bytes", "the most that the windows of a member held", nbytes),
-        Figure("views", "views that were installed while the run went on"),
+        SweepFigure("p50", "latency that half of the deliveries do not exceed", seconds),
+        SweepFigure("p99", "latency that 99 % of the deliveries do not exceed", seconds),
+        SweepFigure("max", "the longest latency", seconds),
+        SweepFigure("throughput", "messages a virtual second", more_is_better=True),
+        SweepFigure("resent", "messages sent again, as a share of all sent", _share),
+        SweepFigure("control", "control frames for each delivered message"),
+        SweepFigure("window_bytes", "the most that the windows of a member held", nbytes),
+        SweepFigure("views", "views that were installed while the run went on"),
     )
 }
 """Every figure by the name that it has in a grid."""
 
 
-def measured(outcome: Outcome) -> dict[str, float | None]:
+def measured(outcome: TrialOutcome) -> dict[str, float | None]:
     """The figures of one run."""
     return {
         "p50": outcome.latency_p50,
@@ -61,7 +61,7 @@ def measured(outcome: Outcome) -> dict[str, float | None]:
 class Bound:
     """What a figure has to be, in some of the networks and loads or in all."""
 
-    figure: Figure
+    figure: SweepFigure
     limit: float
     where: tuple[tuple[str, tuple[object, ...]], ...] = ()
     """Names of networks' and loads' settings with the values for which the bound is meant."""

@@ -16,11 +16,13 @@ from pathlib import Path
 
 from ringcast.errors import ConfigError
 from ringcast.sim.trial import Fault, Trial
-from ringcast.spark.sweep.figures import Bound, Figure, shown
+from ringcast.spark.sweep.figures import Bound, SweepFigure, shown
 from ringcast.spec import StackSpec, toml_value
 
 LOAD = ("members", "messages", "size", "batch", "senders", "still", "duration")
-NETWORK = ("loss", "delay", "duplicate", "reorder", "corrupt", "bandwidth")
+LINK = ("loss", "delay", "duplicate", "reorder", "corrupt", "packet_loss", "mtu")
+SWITCH = ("bandwidth", "downlink", "shared", "queue")
+NETWORK = (*LINK, *SWITCH)
 DEFAULTS = {field.name: field.default for field in fields(Trial)}
 
 
@@ -38,7 +40,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Stack:
+class BaseStack:
     """A stack that candidates are made from."""
 
     label: str
@@ -52,7 +54,7 @@ class Candidate:
     """A stack with chosen settings."""
 
     number: int
-    stack: Stack
+    stack: BaseStack
     settings: tuple[tuple[str, object], ...]
     spec: StackSpec
 
@@ -65,7 +67,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Run:
+class Simulation:
     """One simulation."""
 
     candidate: Candidate
@@ -78,7 +80,7 @@ class Run:
 class Grid:
     """A grid as its file describes it. `load` and `parse` make one."""
 
-    stacks: tuple[Stack, ...]
+    stacks: tuple[BaseStack, ...]
     settings: tuple[Axis, ...]
     scene_axes: tuple[Axis, ...]
     """The load, then the network: every setting of either, most with one value."""
@@ -86,7 +88,7 @@ class Grid:
     faults: tuple[Fault, ...]
     timeout: float
     cpu_seconds_max: float
-    best: Figure
+    best: SweepFigure
     bounds: tuple[Bound, ...]
 
     @classmethod
@@ -142,14 +144,14 @@ class Grid:
         """How many runs there are."""
         return len(self.candidates) * len(self.scenes) * len(self.seeds)
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[Simulation]:
         """All runs, scene by scene and candidate by candidate."""
         for number, scene in enumerate(self.scenes):
             for candidate in self.candidates:
                 for seed in self.seeds:
-                    yield Run(candidate, scene, number, seed)
+                    yield Simulation(candidate, scene, number, seed)
 
-    def trial(self, run: Run) -> Trial:
+    def trial(self, run: Simulation) -> Trial:
         """A run as the simulator takes it."""
         return Trial(
             spec=run.candidate.spec,
@@ -159,7 +161,7 @@ class Grid:
             **run.scene,  # type: ignore[arg-type]  # the parser has seen to the types
         )
 
-    def command(self, run: Run) -> str:
+    def command(self, run: Simulation) -> str:
         """The one command that repeats a run."""
         words = ["ringcast", "sim", *run.candidate.stack.words]
         for name, value in run.candidate.settings:
@@ -167,7 +169,7 @@ class Grid:
         given = {**run.scene, "timeout": self.timeout}
         for name, value in given.items():
             if value != DEFAULTS[name]:
-                words += [f"--{name}", as_word(value)]
+                words += [f"--{name.replace('_', '-')}", as_word(value)]
         for fault in self.faults:
             words += [f"--{fault.action}", str(fault)]
         return shlex.join([*words, "--seed", str(run.seed)])

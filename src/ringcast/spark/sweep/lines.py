@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringcast.sim.isolated import DONE, Result
+from ringcast.sim.isolated import DONE, IsolatedResult
 from ringcast.spark.sweep.figures import FIGURES, Bound, measured
-from ringcast.spark.sweep.grid import Candidate, Grid, Run
+from ringcast.spark.sweep.grid import Candidate, Grid, Simulation
 
 TINY = 1e-9
 """Stands for zero in a geometric mean."""
@@ -40,7 +40,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class GridJudgement:
     """Who is within the bounds, and who is best."""
 
     lines: list[Line]
@@ -61,9 +61,9 @@ class Judgement:
         return [line for line in self.lines if line.candidate.number == candidate.number]
 
 
-def judge(grid: Grid, results: Sequence[tuple[Run, Result]]) -> Judgement:
+def judge(grid: Grid, results: Sequence[tuple[Simulation, IsolatedResult]]) -> GridJudgement:
     """Compare all candidates of a grid that was run."""
-    cells: dict[tuple[int, int], list[tuple[Run, Result]]] = {}
+    cells: dict[tuple[int, int], list[tuple[Simulation, IsolatedResult]]] = {}
     for run, result in results:
         cells.setdefault((run.scene_number, run.candidate.number), []).append((run, result))
     lines = [_line(grid, cell) for cell in cells.values()]
@@ -73,10 +73,10 @@ def judge(grid: Grid, results: Sequence[tuple[Run, Result]]) -> Judgement:
     sign = -1 if grid.best.more_is_better else 1
     # Equals stay in the order of the grid.
     within.sort(key=lambda candidate: sign * scores[candidate.number])
-    return Judgement(lines, within, scores)
+    return GridJudgement(lines, within, scores)
 
 
-def _line(grid: Grid, cell: Sequence[tuple[Run, Result]]) -> Line:
+def _line(grid: Grid, cell: Sequence[tuple[Simulation, IsolatedResult]]) -> Line:
     run = cell[0][0]
     outcomes = [None if result.outcome is None else result.outcome for _, result in cell]
     figures: dict[str, float | None] = dict.fromkeys(FIGURES)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ringcast.spark.report import charts
 from ringcast.spark.report.charts import Look, Span
-from ringcast.spark.report.compare import Cloud, Point, Side, Steps, scatter, step_chart
-from ringcast.spark.report.page import Fact, Section, folded, listed, page, table
+from ringcast.spark.report.compare import Cloud, Point, ScatterAxis, Steps, scatter, step_chart
+from ringcast.spark.report.page import Fact, PageSection, folded, listed, page, table
 from ringcast.spark.report.svg import COLOURS
 from ringcast.spark.sweep import text
 from ringcast.spark.sweep.figures import FIGURES, shown
@@ -37,7 +37,7 @@ def _facts(sweep: Sweep) -> Iterator[Fact]:
     yield Fact(f"{sweep.ratio_to_ideal:.0%}", f"of the ideal on {sweep.cores} cores")
 
 
-def _sections(sweep: Sweep) -> Iterator[Section]:
+def _sections(sweep: Sweep) -> Iterator[PageSection]:
     if sweep.judgement.best is not None:
         yield _best(sweep, sweep.judgement.best)
     yield _clouds(sweep)
@@ -50,7 +50,7 @@ def _sections(sweep: Sweep) -> Iterator[Section]:
     yield _cores(sweep)
 
 
-def _best(sweep: Sweep, best: Candidate) -> Section:
+def _best(sweep: Sweep, best: Candidate) -> PageSection:
     lines = sweep.judgement.of(best)
     heads = ["network and load", *text.COLUMNS]
     rows = [
@@ -61,10 +61,10 @@ def _best(sweep: Sweep, best: Candidate) -> Section:
     body += str(folded("the whole stack, as TOML", best.spec.to_toml().splitlines()))
     body += listed([(name, FIGURES[name].about) for name in text.COLUMNS])
     label = sweep.grid.candidate_label(best)
-    return Section("The best settings", f"{label}. Of all seeds, the worst counts.", body)
+    return PageSection("The best settings", f"{label}. Of all seeds, the worst counts.", body)
 
 
-def _clouds(sweep: Sweep) -> Section:
+def _clouds(sweep: Sweep) -> PageSection:
     """Latency against throughput; a colour for each network and load."""
     grid = sweep.grid
     clouds = []
@@ -72,12 +72,12 @@ def _clouds(sweep: Sweep) -> Section:
         own = [line for line in sweep.judgement.lines if line.scene_number == number]
         points = [point for line in own if (point := _point(sweep, line)) is not None]
         clouds.append(Cloud(grid.scene_label(scene) or "all", points))
-    across, up = (Side(name, FIGURES[name].unit) for name in ("throughput", "p99"))
+    across, up = (ScatterAxis(name, FIGURES[name].unit) for name in ("throughput", "p99"))
     body = scatter("99 % latency against throughput", across, up, clouds)
     left = len(grid.scenes) - COLOURS
     more = f" The first {COLOURS} networks and loads are shown." if left > 0 else ""
     reading = f"A spot for each of the settings; faint ones are not within the bounds.{more}"
-    return Section("Latency against throughput", reading, body)
+    return PageSection("Latency against throughput", reading, body)
 
 
 def _point(sweep: Sweep, line: Line) -> Point | None:
@@ -88,7 +88,7 @@ def _point(sweep: Sweep, line: Line) -> Point | None:
     return Point(x, y, f"{sweep.grid.candidate_label(line.candidate)}: {told}", line.is_good)
 
 
-def _acting(sweep: Sweep, axis: Axis) -> Section:
+def _acting(sweep: Sweep, axis: Axis) -> PageSection:
     """How one setting acts, with all others as in the best, or as in the first candidate."""
     grid = sweep.grid
     base = sweep.judgement.best or grid.candidates[0]
@@ -107,7 +107,7 @@ def _acting(sweep: Sweep, axis: Axis) -> Section:
     others = dict(base.settings) | {axis.name: None}
     rest = ", ".join(f"{k} {shown(v)}" for k, v in others.items() if k != axis.name)
     reading = f"With {rest}." if rest else "A line for each network and load."
-    return Section(f"How {axis.name} acts", reading, body)
+    return PageSection(f"How {axis.name} acts", reading, body)
 
 
 def _beside(sweep: Sweep, base: Candidate, name: str, value: object) -> Candidate | None:
@@ -128,25 +128,25 @@ def _figure(sweep: Sweep, candidate: Candidate | None, scene: int, name: str) ->
     return next((line.figures[name] for line in own if line.scene_number == scene), None)
 
 
-def _table(sweep: Sweep) -> Section:
+def _table(sweep: Sweep) -> PageSection:
     lines = sweep.judgement.lines
     names = [*text.names(sweep.grid), *text.COLUMNS, ""]
     rows = [text.cells(sweep, line) for line in lines[:ROWS_MAX]]
     body = table(names, rows, numbers=range(len(names) - 1))
     reading = f"{len(rows):,} of {len(lines):,} lines; of all seeds, the worst counts."
-    return Section("All settings in all networks and loads", reading, body)
+    return PageSection("All settings in all networks and loads", reading, body)
 
 
-def _wrong(sweep: Sweep) -> Section:
+def _wrong(sweep: Sweep) -> PageSection:
     rows = [
         [one.result.status, folded(one.result.problem or "?", [sweep.grid.command(one.run)])]
         for one in sweep.wrong[:ROWS_MAX]
     ]
     reading = "Open one for the command that repeats it."
-    return Section("What did not end as it should", reading, table(["status", "problem"], rows))
+    return PageSection("What did not end as it should", reading, table(["status", "problem"], rows))
 
 
-def _cores(sweep: Sweep) -> Section:
+def _cores(sweep: Sweep) -> PageSection:
     """Which worker ran which simulation when."""
     shown_ = sorted(sweep.finished, key=lambda one: one.result.began_at)[:SPANS_MAX]
     workers = sorted({one.result.worker for one in shown_})
@@ -155,7 +155,7 @@ def _cores(sweep: Sweep) -> Section:
     spans = [_span(sweep, one, workers.index(one.result.worker), start) for one in shown_]
     look = Look("Which worker ran which simulation when")
     body = charts.timeline(look, workers, spans, max(end, 1e-6))
-    return Section("How the cores were used", text.efficiency(sweep) + ".", body)
+    return PageSection("How the cores were used", text.efficiency(sweep) + ".", body)
 
 
 def _span(sweep: Sweep, one: Finished, row: int, start: float) -> Span:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from random import Random
 
 from ringcast import presets
 from ringcast.errors import ConfigError
+from ringcast.protocols import find
+from ringcast.sim.engine.network import Link, parse_delay
+from ringcast.sim.engine.ports import Switch
 from ringcast.sim.isolated import CPU_SECONDS_MAX
-from ringcast.sim.network import Link, Network, parse_delay
 from ringcast.sim.trial import ACTIONS, Fault, Trial, parse_fault
 from ringcast.spark.sweep import values
 from ringcast.spark.sweep.figures import FIGURES, Bound, shown
-from ringcast.spark.sweep.grid import DEFAULTS, LOAD, NETWORK, Axis, Grid, Stack
+from ringcast.spark.sweep.grid import (
+    DEFAULTS,
+    LINK,
+    LOAD,
+    NETWORK,
+    SWITCH,
+    Axis,
+    BaseStack,
+    Grid,
+)
 from ringcast.spark.sweep.values import Kind, Tables, check_keys, check_value, read_axis
-from ringcast.spec import PROTOCOLS, StackSpec
+from ringcast.spec import StackSpec
 
 RUNS_MAX = 10_000
 """More runs than that are refused, unless the grid says how many there may be."""
@@ -30,6 +40,7 @@ KINDS = {
     **dict.fromkeys(("members", "messages", "size", "batch", "senders", "still"), values.WHOLE),
     **dict.fromkeys(("duration", *NETWORK), values.NUMBER),
     "delay": values.DELAY,
+    **dict.fromkeys(("mtu", "queue"), values.WHOLE),
 }
 
 
@@ -40,7 +51,9 @@ def load_grid(path: Path) -> Grid:
     except OSError as error:
         raise ConfigError(f"cannot read the grid {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no TOML: {error}") from None
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} has values nested too deeply: write plain lists") from None
     try:
         return parse_grid(tables, path.parent)
     except ConfigError as error:
@@ -74,7 +87,7 @@ def parse_grid(tables: Tables, folder: Path) -> Grid:
 # The parts of a grid ------------------------------------------------------------------------------
 
 
-def _stacks(tables: Tables, folder: Path) -> tuple[Stack, ...]:
+def _stacks(tables: Tables, folder: Path) -> tuple[BaseStack, ...]:
     """Presets and stacks from files; without either, `lan`."""
     found = []
     given = {} if "spec" in tables else {"preset": "lan"}
@@ -83,7 +96,7 @@ def _stacks(tables: Tables, folder: Path) -> tuple[Stack, ...]:
             for name in map(str, read_axis("", key, names, values.TEXT).values):
                 word = name if key == "preset" else str(folder / name)
                 load = presets.named if key == "preset" else StackSpec.load
-                found.append(Stack(name, (f"--{key}", word), load(word)))
+                found.append(BaseStack(name, (f"--{key}", word), load(word)))
     return tuple(found)
 
 
@@ -124,7 +137,7 @@ def _settings(table: Tables) -> tuple[Axis, ...]:
             full = f"{key}.{name}" if name else key
             if "." not in full:
                 raise ConfigError(
-                    f'settings.{full} is no setting: name its protocol, "NakAck4.{full}"'
+                    f'settings.{full} is not a setting: name its protocol, "NakAck4.{full}"'
                 )
             if full in axes:
                 raise ConfigError(f"settings.{full} is there twice: keep one of them")
@@ -135,7 +148,8 @@ def _settings(table: Tables) -> tuple[Axis, ...]:
 def _setting_values(full: str, given: object) -> tuple[object, ...]:
     """The values of a setting. One that is a list itself varies as a list of lists."""
     protocol, _, name = full.rpartition(".")
-    default = PROTOCOLS[protocol]().values().get(name) if protocol in PROTOCOLS else None
+    kind = find(protocol)
+    default = None if kind is None else kind().values().get(name)
     several = isinstance(given, list) and (
         not isinstance(default, tuple) or any(isinstance(one, list) for one in given)
     )
@@ -230,7 +244,7 @@ def _check_settings(grid: Grid) -> None:
                     _refuse(grid, stack, axis.name, one)
 
 
-def _refuse(grid: Grid, stack: Stack, name: str, value: object) -> None:
+def _refuse(grid: Grid, stack: BaseStack, name: str, value: object) -> None:
     among = f" of {stack.label}" if len(grid.stacks) > 1 else ""
     try:
         stack.spec.with_settings({name: value})
@@ -246,6 +260,6 @@ def _check_scenes(grid: Grid) -> None:
             value = scene[name]
             if isinstance(value, int) and value < least:
                 raise ConfigError(f"{name} is {value}: a sweep needs at least {least}")
-        link = {name: scene[name] for name in NETWORK if name != "bandwidth"}
-        Network(Random(0), Link(**link), scene["bandwidth"])  # type: ignore[arg-type]  # checked
+        Link(**{name: scene[name] for name in LINK})  # type: ignore[arg-type]  # checked
+        Switch(**{name: scene[name] for name in SWITCH})  # type: ignore[arg-type]  # checked
         Trial(spec=grid.stacks[0].spec, faults=grid.faults, **scene)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The results of a sweep as a table: one row a simulation."""
+"""The results of a sweep as a table: one row per simulation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ringcast.sim.isolated import Result
+from ringcast.sim.isolated import IsolatedResult
 from ringcast.spark.sweep.figures import measured, shown
-from ringcast.spark.sweep.grid import LOAD, NETWORK, Grid, Run
+from ringcast.spark.sweep.grid import LOAD, NETWORK, Grid, Simulation
 
 INTS = ("members", "messages", "size", "batch", "senders", "still")
 SCENE: dict[str, pa.DataType] = {
@@ -34,8 +34,8 @@ RESULT: dict[str, pa.DataType] = {
 }
 
 
-def arrow_table(grid: Grid, results: Sequence[tuple[Run, Result]]) -> pa.Table:
-    """One row a simulation: its stack and settings, its scene, and what became of it."""
+def arrow_table(grid: Grid, results: Sequence[tuple[Simulation, IsolatedResult]]) -> pa.Table:
+    """One row per simulation: its stack and settings, its scene, and what became of it."""
     settings = {column(axis.name): _type(axis.values) for axis in grid.settings}
     columns: dict[str, pa.DataType] = {
         "run": pa.int64(),
@@ -56,7 +56,7 @@ def column(setting: str) -> str:
     return setting.replace(".", "_")
 
 
-def _row(grid: Grid, number: int, run: Run, result: Result) -> dict[str, object]:
+def _row(grid: Grid, number: int, run: Simulation, result: IsolatedResult) -> dict[str, object]:
     scene = dict(run.scene)
     delay = scene.pop("delay")
     assert isinstance(delay, tuple)
@@ -81,7 +81,7 @@ def _row(grid: Grid, number: int, run: Run, result: Result) -> dict[str, object]
 
 
 def _type(values: Sequence[object]) -> pa.DataType:
-    """The type of a column with these values; what is no number or switch is text."""
+    """The type of a column with these values; what is not a number or switch is text."""
     if all(isinstance(value, bool) for value in values):
         return pa.bool_()
     if all(isinstance(value, int) for value in values):

@@ -15,11 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import LocalError
-from ringcast.sim.isolated import DONE, Result, run_isolated
+from ringcast.sim.isolated import DONE, IsolatedResult, run_isolated
 from ringcast.sim.trial import Trial
-from ringcast.spark.sweep.grid import Grid
-from ringcast.spark.sweep.grid import Run as RunOfGrid
-from ringcast.spark.sweep.lines import Judgement, judge
+from ringcast.spark.sweep.grid import Grid, Simulation
+from ringcast.spark.sweep.lines import GridJudgement, judge
 from ringcast.spark.sweep.rows import arrow_table
 from ringcast.spark.sweep.schedule import make_tasks
 from ringcast.spark.travel import take_along
@@ -38,8 +37,8 @@ Task = tuple[list[tuple[int, Trial]], float]
 class Finished:
     """A run of the grid and what became of it."""
 
-    run: RunOfGrid
-    result: Result
+    run: Simulation
+    result: IsolatedResult
 
 
 @dataclass(frozen=True)
@@ -77,19 +76,19 @@ class Sweep:
         return [one for one in self.finished if one.result.status != DONE]
 
     @cached_property
-    def judgement(self) -> Judgement:
+    def judgement(self) -> GridJudgement:
         """Candidates compared: lines over all seeds, which are within the bounds, the best."""
         return judge(self.grid, [(one.run, one.result) for one in self.finished])
 
     @cached_property
     def frame(self) -> DataFrame:
-        """One row a simulation, as a local table."""
+        """One row per simulation, as a local table."""
         pairs = [(one.run, one.result) for one in self.finished]
         return self.spark.createDataFrame(arrow_table(self.grid, pairs))
 
 
 def sweep(spark: SparkSession, grid: Grid | Mapping[str, object] | str | Path) -> DataFrame:
-    """Run a grid, a file with one or its tables as a dict: one row a simulation.
+    """Run a grid, a file with one or its tables as a dict: one row per simulation.
 
     All are run once, now, by one job; the table holds what they gave. Raises ConfigError for a grid
     that is wrong.
@@ -119,7 +118,7 @@ def run_grid(spark: SparkSession, grid: Grid, progress: Progress | None = None) 
     ]
     done, wrong = context.accumulator(0), context.accumulator(0)
 
-    def work(task: Task) -> Iterator[tuple[int, Result]]:
+    def work(task: Task) -> Iterator[tuple[int, IsolatedResult]]:
         numbered, cpu_seconds_max = task
         for number, trial in numbered:
             result = run_isolated(trial, cpu_seconds_max)

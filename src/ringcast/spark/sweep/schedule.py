@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringcast.core.wire.outbox import MTU
 from ringcast.sim.trial import Trial
 
 TASK_SECONDS = 0.3
 """Runs are put together until a task takes about so long."""
 TASKS_TO_A_CORE = 8
-"""At least so many, where there are runs enough: otherwise a core may idle for long at the end."""
+"""At least this many, if there are enough runs: otherwise a core may idle long at the end."""
 
 ARRIVAL_SECONDS = 40e-6
 """CPU time for a datagram at a receiver."""
@@ -42,7 +43,7 @@ def guess_seconds(trial: Trial) -> float:
     """The CPU time that a trial takes, roughly."""
     mtu = trial.spec["wire"].values()["mtu"]
     assert isinstance(mtu, int)
-    by_size = trial.messages * trial.size / mtu
+    by_size = trial.messages * trial.size / (mtu or MTU)
     datagrams = max(by_size, trial.messages / trial.batch) * (1 + 2 * trial.loss)
     nbytes = trial.messages * trial.size * trial.members
     pairs = trial.members**2 * PAIR_SECONDS * (1 + trial.duration)

@@ -31,7 +31,7 @@ def check_keys(tables: Tables, known: tuple[str, ...], place: str) -> None:
     for key in tables:
         if key not in known:
             where = f"[{place}]" if place else "a grid"
-            raise ConfigError(f"{_path(place, key)} is no key: {where} has {', '.join(known)}")
+            raise ConfigError(f"{_path(place, key)} is not a key: {where} has {', '.join(known)}")
 
 
 def check_value(path: str, value: object, kind: Kind) -> object:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from ringcast.errors import ConfigError
-from ringcast.runtime.writable import check_writable
+from ringcast.runtime.ops.writable import check_writable
 from ringcast.spark.sweep import text
 from ringcast.spark.sweep.grid import Candidate
 from ringcast.spark.sweep.page import sweep_page

@@ -1,0 +1,171 @@
+"""What an audit costs: CPU seconds of Spark, and of DuckDB if it is installed, on one trace.
+
+The trace is that of five members that all send, each message delivered by all: rows of one
+message, which is the worst case, or longer runs. Both engines do the pass over all messages, the
+scan for early purges, and the latencies. What it costs a member to write its trace is measured too.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from ringcast.spark.audit import audit
+from ringcast.spark.audit.figures import measure
+from ringcast.spark.audit.groups import groups
+from ringcast.spark.session import session
+from ringcast.spark.traces import read_trace
+from ringcast_bench.audit.trace import generate, writing_cost
+
+
+class PieceCost(NamedTuple):
+    """What a piece of work cost."""
+
+    engine: str
+    work: str
+    cpu: float
+    wall: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What all of it cost."""
+
+    rows: int
+    run: int
+    """Messages in a row."""
+    nbytes: int
+    """The size of the trace."""
+    writing_ns: float
+    """CPU nanoseconds that a member spends on a row of its trace, all included."""
+    results: list[PieceCost]
+    missing: str = ""
+
+    def to_data(self) -> dict[str, object]:
+        """As plain data."""
+        return asdict(self) | {"results": [result._asdict() for result in self.results]}
+
+    def to_text(self) -> str:
+        """For people."""
+        lines = [
+            f"writing a trace: {self.writing_ns:,.0f} CPU ns per row, all included",
+            f"{self.rows:,} delivery rows of {self.run} message(s), {self.nbytes / 1e6:,.0f} MB",
+        ]
+        for engine, work, cpu, wall in self.results:
+            lines.append(f"{engine:8} {work:44} {cpu:7.2f} CPU s {wall:7.2f} s")
+        return "\n".join([*lines, *([self.missing] if self.missing else [])])
+
+
+def audit_cost(rows: int, run: int, times: int, say: Callable[[str], None]) -> Cost:
+    """Make a trace with this many delivery rows, and audit it with each engine."""
+    place = Path(tempfile.mkdtemp(prefix="ringcast-bench-"))
+    results, missing = [], ""
+    try:
+        writing_ns = writing_cost(place / "cost")
+        say(f"writing a trace with {rows:,} delivery rows")
+        rows = generate(place, rows, run)
+        nbytes = sum(file.stat().st_size for file in place.iterdir())
+        try:
+            for result in chain(bench_spark(place, times), bench_duckdb(place, times)):
+                say(f"{result.engine}: {result.work}")
+                results.append(result)
+        except ImportError as error:
+            missing = f"left out: {error.name}, which is not installed"
+    finally:
+        shutil.rmtree(place)
+    return Cost(
+        rows=rows, run=run, nbytes=nbytes, writing_ns=writing_ns, results=results, missing=missing
+    )
+
+
+def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
+    """The audit as it is, and its parts."""
+    spark = session(quick=False)
+    trace = read_trace(spark, place)
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+
+    def clean() -> None:
+        report = audit(trace)
+        assert report.verdict == "clean", report
+
+    def engine(work: str, do: Callable[[], object]) -> PieceCost:
+        return best("spark", work, do, times, lambda: process_cpu(pid))
+
+    yield engine("one pass over all messages", lambda: groups(trace).collect())
+    yield engine("whole audit, with early purges", clean)
+    yield engine("figures", lambda: measure(trace))
+    spark.stop()
+
+
+def bench_duckdb(place: Path, times: int) -> Iterator[PieceCost]:
+    """The same questions in SQL."""
+    import duckdb  # noqa: PLC0415 — it may be absent
+
+    files = f"read_parquet('{place}/*.parquet')"
+    connection = duckdb.connect()
+
+    def engine(work: str, query: str, *, none: bool = False) -> PieceCost:
+        def do() -> None:
+            rows = connection.execute(query.replace("TRACE", files)).fetchall()
+            assert not (none and rows), rows[:3]
+
+        return best("duckdb", work, do, times, process_cpu)
+
+    yield engine("one pass over all messages", PASS)
+    yield engine("early purges", EARLY, none=True)
+    yield engine("latencies", LATENCIES)
+
+
+def best(
+    engine: str, work: str, do: Callable[[], object], times: int, cpu: Callable[[], float]
+) -> PieceCost:
+    """Do it some times and keep the cheapest, which has the least of what others did meanwhile."""
+    results = []
+    for _ in range(times):
+        cpu_before, before = cpu(), time.perf_counter()
+        do()
+        results.append(PieceCost(engine, work, cpu() - cpu_before, time.perf_counter() - before))
+    return min(results, key=lambda result: result.cpu)
+
+
+def process_cpu(other: int = 0) -> float:
+    """CPU seconds of this process, and of another one that works for it, all their threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    ticks = 0
+    if other:
+        # User and system time are fields 14 and 15; the name, field 2, may have spaces inside ().
+        fields = Path(f"/proc/{other}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks = int(fields[11]) + int(fields[12])
+    return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
+PASS = """
+SELECT member, view, view_by, sender, kind = 'sent' AS sending, sum("count"), min(seqno),
+  max(seqno + "count" - 1), min(seqno - pos), max(seqno - pos), min(pos),
+  sum((hash(seqno + "count") & 2147483647)::BIGINT - (hash(seqno) & 2147483647)::BIGINT),
+  sum(digest), count(*) FILTER (digest IS NULL)
+FROM TRACE WHERE kind IN ('sent', 'delivered', 'skipped') GROUP BY ALL
+"""
+
+EARLY = """
+SELECT d.member, d.sender, min(d.seqno) FROM TRACE d ASOF JOIN
+  (SELECT view, view_by, member AS sender, low, "at" FROM TRACE WHERE kind = 'purged') p
+  ON d.view = p.view AND d.view_by = p.view_by AND d.sender = p.sender AND d.seqno <= p.low
+WHERE d.kind = 'delivered' AND d."at" > p."at" GROUP BY ALL
+"""
+
+LATENCIES = """
+SELECT member, sender, floor(("at" - 1700000000000000) / 1000000) AS second,
+  floor(log2(greatest("at" - sent_at, 1)) * 16) AS bucket, sum("count"), sum(nbytes)
+FROM TRACE WHERE kind = 'delivered' GROUP BY ALL
+"""

@@ -1,0 +1,1 @@
+"""`ringcast bench net`: groups on a bridge with an Ethernet MTU, with loss and narrow links."""

@@ -1,0 +1,1 @@
+"""Groups that form and change: how long that takes."""

@@ -1,0 +1,214 @@
+"""How long a group takes to notice what happens to its members, and how long senders wait for it.
+
+Real processes that all send: one is killed, the coordinator and the next are, one starts again at
+its port, one joins, one leaves, and a partition heals. Each is repeated, since the times depend on
+what the timers are doing at that moment.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import cast
+
+from ringcast import StackSpec, presets
+from ringcast.transports import Tcp, Udp
+from ringcast_bench.job import BenchFailure, Job, Missing, Report
+from ringcast_bench.namespace import Namespace
+from ringcast_bench.process import Child, hear_all
+from ringcast_bench.run import open_all
+
+SECONDS_MAX = 90.0
+"""How long one run may take."""
+PLAY_TENTHS = 40
+"""How long members send, in tenths of a second."""
+SETTLE_SECONDS = 0.5
+"""Seconds of sending before something happens."""
+STACKS: dict[str, Callable[[], StackSpec]] = {
+    "loopback": presets.loopback,
+    "tcp": lambda: presets.tcp(when_alone="create"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeTimes:
+    """One kind of change over one transport, repeated."""
+
+    what: str
+    stack: str
+    members: int
+    seconds: tuple[float, ...]
+    """Per run: from the change to the view that it leads to at the last member."""
+    stalls: tuple[float, ...]
+    """Per run: the longest send of any member."""
+
+    def line(self) -> str:
+        """One row of the table."""
+        if not self.seconds:
+            return f"{self.what:<34}{self.stack:<10}{self.members:>3}  left out"
+        stalls = [1_000 * value for value in self.stalls]
+        took, waited = _spread(self.seconds, 3), _spread(stalls, 1)
+        return f"{self.what:<34}{self.stack:<10}{self.members:>3}{took}{waited}"
+
+
+HEADING = (
+    f"{'what':<34}{'stack':<10}{'n':>3}{'median s':>10}{'p95 s':>10}{'worst s':>10}"
+    f"{'stall ms':>10}{'p95':>10}{'worst':>10}"
+)
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    ranked = sorted(values)
+    p95 = ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))]
+    return "".join(f"{value:>10.{digits}f}" for value in (median(ranked), p95, ranked[-1]))
+
+
+class WitnessGroup:
+    """One group of witnesses."""
+
+    def __init__(self, stack: str, members: int, namespace: Namespace) -> None:
+        self._until = time.monotonic() + SECONDS_MAX
+        self._enter = namespace.enter
+        self._namespace = namespace
+        self.ports = [_free_port() for _ in range(members)]
+        self._stack, self.members = stack, members
+        self.children: list[Child] = []
+        self.late: list[Child] = []
+
+    def job(self, index: int, role: str = "witness", api: str = "batch") -> Job:
+        """The job of a member at its port."""
+        port = self.ports[index] if index < len(self.ports) else 0
+        transport = Tcp(port=port) if self._stack == "tcp" else Udp(port=port)
+        spec = STACKS[self._stack]().replace(transport)
+        return Job(
+            contestant="ringcast", role=role, index=index, api=api, count=PLAY_TENTHS, size=200,
+            spec=spec.to_toml(), senders=self.members,
+        )  # fmt: skip
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """All join and begin to send."""
+        for job in jobs:
+            self.children.append(Child(job, self._enter))
+        open_all(self.children, self._until)
+        for child in self.children:
+            if child.job.role == "witness":
+                child.tell({"go": True})
+        time.sleep(SETTLE_SECONDS)
+
+    def kill(self, *indexes: int) -> float:
+        """Kill members; when that was."""
+        now = time.monotonic()
+        for index in indexes:
+            self.children[index].kill()
+        return now
+
+    def hear(self, without: Sequence[int] = ()) -> list[Report]:
+        """What the rest has seen."""
+        rest = [c for n, c in enumerate(self.children) if n not in without]
+        return hear_all(rest, "played", self._until)
+
+    def again(self, index: int) -> float:
+        """Start a member again at its port; seconds until it has joined."""
+        began = time.monotonic()
+        child = Child(self.job(index), self._enter)
+        self.late.append(child)
+        other = 0 if index else 1
+        child.tell({"endpoint": f"127.0.0.1:{self.ports[other]}"})
+        hear_all([child], "opened", self._until)
+        return time.monotonic() - began
+
+    def end(self) -> None:
+        """Let nothing be left."""
+        for child in (*self.children, *self.late):
+            child.end()
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until_view(reports: Sequence[Report], since: float, members: int) -> float:
+    """Seconds until the last of them saw a view of this size."""
+    times = []
+    for report in reports:
+        views = cast(list[tuple[float, int]], report["views"])
+        seen = [at for at, size in views if at > since and size == members]
+        if not seen:
+            raise BenchFailure(f"a member saw no view of {members} members")
+        times.append(seen[0])
+    return max(times) - since
+
+
+def longest(reports: Sequence[Report]) -> float:
+    """The longest send of any of them."""
+    return max(cast(float, report["stall"]) for report in reports)
+
+
+Measured = tuple[float, float]
+"""Seconds until the view, and the longest send."""
+
+
+def _crash(run: WitnessGroup, *victims: int) -> Measured:
+    run.start([run.job(index) for index in range(run.members)])
+    since = run.kill(*victims)
+    reports = run.hear(without=victims)
+    return until_view(reports, since, run.members - len(victims)), longest(reports)
+
+
+def _restart(run: WitnessGroup) -> Measured:
+    run.start([run.job(index) for index in range(run.members)])
+    victim = run.members - 1
+    run.kill(victim)
+    seconds = run.again(victim)
+    return seconds, longest(run.hear(without=[victim]))
+
+
+def _join(run: WitnessGroup) -> Measured:
+    jobs = [run.job(index) for index in range(run.members - 1)]
+    run.start([*jobs, run.job(run.members, role="form")])
+    since = time.monotonic()
+    run.children[-1].tell({"go": True})
+    reports = run.hear()[:-1]
+    return until_view(reports, since, run.members), longest(reports)
+
+
+def _leave(run: WitnessGroup) -> Measured:
+    last = run.members - 1
+    run.start([run.job(n, api="leave" if n == last else "batch") for n in range(run.members)])
+    *reports, leaver = run.hear()
+    return until_view(reports, cast(float, leaver["acted"]), last), longest(reports)
+
+
+CHANGES: dict[str, Callable[[WitnessGroup], Measured]] = {
+    "one is killed": lambda run: _crash(run, run.members - 1),
+    "the coordinator is killed": lambda run: _crash(run, 0),
+    "coordinator and next are killed": lambda run: _crash(run, 0, 1),
+    "start again at the same port": _restart,
+    "one joins": _join,
+    "one leaves": _leave,
+}
+
+
+def changes(sizes: Sequence[int], namespace: Namespace, repeats: int) -> Iterator[ChangeTimes]:
+    """Every change, over every stack, in groups of these sizes. Raises BenchFailure."""
+    for members in sizes:
+        for what, measure in CHANGES.items():
+            for stack in STACKS:
+                measured = list[Measured]()
+                for _ in range(repeats):
+                    run = WitnessGroup(stack, members, namespace)
+                    try:
+                        measured.append(measure(run))
+                    except Missing:
+                        break
+                    finally:
+                        run.end()
+                seconds, stalls = zip(*measured, strict=True) if measured else ((), ())
+                yield ChangeTimes(
+                    what=what, stack=stack, members=members, seconds=seconds, stalls=stalls
+                )

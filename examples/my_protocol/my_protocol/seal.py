@@ -1,0 +1,83 @@
+"""Seal: a keyed checksum behind each message. Members with another key are not heard."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from ringcast.core.model.batch import Batch, Payload
+from ringcast.core.model.events import Skipped
+from ringcast.core.stack.counters import declare
+from ringcast.core.stack.env import Env
+from ringcast.errors import ConfigError
+from ringcast.protocols import Layer, Spec, protocol
+
+SIZE = 16
+"""Bytes of a seal."""
+
+BROKEN = declare("seal_broken", "messages", "Messages whose seal did not match.")
+
+
+@protocol(role="seal", over="large")
+@dataclass(frozen=True, kw_only=True)
+class Seal(Spec):
+    """A keyed checksum for each message."""
+
+    key: str = ""
+    """The secret that all members share."""
+
+    def __post_init__(self) -> None:
+        if len(self.key.encode()) > 64:
+            raise ConfigError("Seal.key is too long: give up to 64 bytes")
+
+    def build(self, env: Env) -> SealLayer:
+        """The layer with these settings."""
+        return SealLayer(env, self)
+
+
+class SealLayer(Layer):
+    """Adds seals on the way down, checks and removes them on the way up."""
+
+    def __init__(self, env: Env, spec: Seal) -> None:
+        super().__init__(env)
+        self._key = spec.key.encode()
+
+    @property
+    def max_message(self) -> int:
+        return self.below.max_message - SIZE
+
+    def down(self, batch: Batch) -> None:
+        sealed = [bytes(payload) + self._seal(payload) for payload in batch.payloads]
+        self.below.down(self._with(batch, sealed, 0))
+
+    def up(self, batch: Batch) -> None:
+        good: list[Payload] = []
+        for seqno, payload in enumerate(batch.payloads, batch.first):
+            body, seal = bytes(payload[:-SIZE]), bytes(payload[-SIZE:])
+            if hmac.compare_digest(seal, self._seal(body)):
+                good.append(body)
+                continue
+            self._pass(batch, good, seqno)
+            good = []
+            self.env.counters[BROKEN] += 1
+            is_direct = batch.dest is not None
+            self.above.skipped(Skipped(batch.sender, seqno, seqno, "its seal is broken", is_direct))
+        self._pass(batch, good, batch.last + 1)
+
+    def _pass(self, batch: Batch, payloads: list[Payload], end: int) -> None:
+        if payloads:
+            self.above.up(self._with(batch, payloads, end - len(payloads)))
+
+    def _with(self, batch: Batch, payloads: Sequence[Payload], first: int) -> Batch:
+        nbytes = sum(map(len, payloads))
+        made = Batch(batch.sender, payloads, nbytes, dest=batch.dest, first=first)
+        made.flags, made.sent_at = batch.flags, batch.sent_at
+        return made
+
+    def _seal(self, payload: Payload) -> bytes:
+        return blake2b(payload, key=self._key, digest_size=SIZE).digest()
+
+    def snapshot(self) -> dict[str, object]:
+        return {"broken": self.env.counters[BROKEN]}

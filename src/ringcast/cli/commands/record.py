@@ -1,0 +1,87 @@
+"""`ringcast record`: a member that writes a durable journal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable
+
+from ringcast.cli.numbers import number
+from ringcast.cli.stack import (
+    add_key_argument,
+    add_stack_arguments,
+    add_timeout_argument,
+    chosen_stack,
+)
+from ringcast.cli.watching import add_watching_arguments, start_log
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `ringcast record`."""
+    parser.description = (
+        "Joins a group and writes down what it is given, as Parquet files that Spark reads, until"
+        "\nCtrl-C or SIGTERM; then it leaves in order and seals. In durable mode a message is acked"
+        "\nwhen it is on disk, so that its sender keeps it until then."
+    )
+    parser.add_argument("group", metavar="GROUP", help="the name of the group")
+    parser.add_argument("--to", required=True, metavar="DIR", help="the journal's directory")
+    parser.add_argument(
+        "--durable",
+        action=BooleanOptionalAction,
+        default=True,
+        help="ack after the disk has it (the default), or after the operating system has",
+    )
+    parser.add_argument("--name", default="recorder", help="what others call it (%(default)s)")
+    parser.add_argument(
+        "--trace", metavar="DIR", help="write a trace as well, for `ringcast audit`"
+    )
+    parser.add_argument(
+        "--roll-seconds",
+        type=number,
+        default=1.0,
+        metavar="S",
+        help="seal once per S (%(default)g)",
+    )
+    parser.add_argument("--keep-bytes", type=int, metavar="N", help="remove what is beyond (all)")
+    parser.add_argument("--keep-seconds", type=number, metavar="S", help="… or older (all)")
+    add_timeout_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    add_stack_arguments(parser)
+    add_key_argument(parser)
+    add_watching_arguments(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """Record until a signal comes."""
+    from ringcast.journal.write.recorder import Recording, record
+
+    start_log(arguments)
+    recording = Recording(
+        group=arguments.group,
+        directory=arguments.to,
+        stack=chosen_stack(arguments),
+        durable=arguments.durable,
+        name=arguments.name,
+        trace=arguments.trace,
+        roll_seconds=arguments.roll_seconds,
+        retention_bytes=arguments.keep_bytes,
+        retention_seconds=arguments.keep_seconds,
+        timeout=arguments.timeout,
+        metrics=arguments.metrics,
+        key_file=arguments.key_file,
+    )
+    done = record(recording, _on_signals, _say)
+    if arguments.json:
+        print(json.dumps(done))
+    return 0
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop())
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

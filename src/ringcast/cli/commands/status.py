@@ -1,0 +1,69 @@
+"""`ringcast status`: what the members on this machine say about themselves."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+
+from ringcast.cli.numbers import seconds
+from ringcast.runtime.ops.metrics import render
+from ringcast.runtime.ops.status import running_members
+from ringcast.runtime.ops.status_text import explanation, overview
+
+CLEAR = "\x1b[H\x1b[J"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `ringcast status`."""
+    parser.description = (
+        "Asks the members that this user runs on this machine: `ringcast node` answers, and so does"
+        "\na program that joins with ringcast.join(…, status=True)."
+    )
+    parser.add_argument("group", metavar="GROUP", nargs="?", help="only members of this group")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    output.add_argument(
+        "--watch",
+        type=seconds,
+        nargs="?",
+        const=2.0,
+        metavar="SECONDS",
+        help="show it anew every 2 seconds, or as often as given, until Ctrl-C",
+    )
+    output.add_argument("--explain", action="store_true", help="say what each word means, too")
+    output.add_argument(
+        "--prometheus", action="store_true", help="print counters and marks for Prometheus"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Ask and print; 1 when no member answered."""
+    while arguments.watch:
+        print(CLEAR if sys.stdout.isatty() else "", end="")
+        _show(arguments)
+        sys.stdout.flush()
+        time.sleep(arguments.watch)
+    return _show(arguments)
+
+
+def _show(arguments: Namespace) -> int:
+    members = running_members(arguments.group)
+    answered = [member for member in members if "error" not in member]
+    if arguments.json:
+        print(json.dumps({"members": members}, indent=2))
+    elif arguments.prometheus:
+        print(render(*answered), end="")
+    elif members:
+        print(overview(members))
+        if arguments.explain:
+            print(f"\n{explanation(answered)}")
+    if not members:
+        where = f" of {arguments.group}" if arguments.group else ""
+        print(
+            f"ringcast status: no member{where} that can be asked runs here:"
+            " start one with `ringcast node`, as this user",
+            file=sys.stderr,
+        )
+    return 0 if answered else 1

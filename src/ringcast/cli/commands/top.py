@@ -1,0 +1,154 @@
+"""`ringcast top`: the whole group in the terminal, every second."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import shutil
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+
+from ringcast import sync
+from ringcast.cli.colour import RED, YELLOW, paint
+from ringcast.cli.numbers import seconds
+from ringcast.cli.observer import add_observer_arguments, join_as_observer
+from ringcast.runtime.live.text import LEGEND, SORTS, details_of, lines_of, ordered
+from ringcast.runtime.live.watch import GroupWatch, Snapshot
+
+CLEAR, HIDE, SHOW = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h"
+KEYS = "q quit · f freeze · s sort · n next member's details · h help"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `ringcast top`."""
+    parser.description = (
+        "Joins the group as a member that sends and reads nothing, and shows all members every"
+        "\nsecond: rates, windows, who waits for whom and since when, losses, views and their"
+        "\nreasons. It works in a group whose sends are blocked, too."
+        f"\n\nKeys: {KEYS}"
+    )
+    add_observer_arguments(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--sort", choices=SORTS, default="seniority", help="sort the members by it")
+    output.add_argument(
+        "--interval",
+        type=seconds,
+        default=1.0,
+        metavar="SECONDS",
+        help="between looks (%(default)g)",
+    )
+    output.add_argument(
+        "--count", type=int, metavar="N", help="stop after N looks; 1 for a single one"
+    )
+    output.add_argument("--json", action="store_true", help="print one JSON object per look")
+
+
+def run(arguments: Namespace) -> int:
+    """Show the group until the user has enough."""
+    with join_as_observer(arguments) as group:
+        watch = GroupWatch(group)
+        watch.look()  # The first answers are there at the next look.
+        if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            _print(watch, arguments)
+        else:
+            _Screen(watch, arguments).run(group)
+    return 0
+
+
+def _print(watch: GroupWatch, arguments: Namespace) -> None:
+    """One look after the other, for files and pipes."""
+    looks = 0
+    while arguments.count is None or looks < arguments.count:
+        time.sleep(arguments.interval)
+        snapshot = watch.look()
+        text = (
+            json.dumps(snapshot)
+            if arguments.json
+            else "\n".join(lines_of(snapshot, arguments.sort))
+        )
+        print(text if arguments.json else f"{text}\n", flush=True)
+        looks += 1
+
+
+class _Screen:
+    """The terminal: redrawn at every look and at every key."""
+
+    def __init__(self, watch: GroupWatch, arguments: Namespace) -> None:
+        self._watch, self._arguments = watch, arguments
+        self._sort: str = arguments.sort
+        self._frozen = self._helps = False
+        self._chosen = -1
+
+    def run(self, group: sync.Group) -> None:
+        """Until the user quits or the group is closed."""
+        snapshot, looks = self._watch.look(), 0
+        with _cbreak():
+            while group.closed is None:
+                self._draw(snapshot)
+                key = _key(self._arguments.interval)
+                if key == "q" or (self._arguments.count and looks >= self._arguments.count):
+                    return
+                self._on_key(key)
+                if not key:
+                    looks += 1
+                    latest = self._watch.look()
+                    snapshot = snapshot if self._frozen else latest
+
+    def _on_key(self, key: str) -> None:
+        if key == "f":
+            self._frozen = not self._frozen
+        elif key == "s":
+            names = list(SORTS)
+            self._sort = names[(names.index(self._sort) + 1) % len(names)]
+        elif key == "n":
+            self._chosen += 1
+        elif key == "h":
+            self._helps = not self._helps
+
+    def _draw(self, snapshot: Snapshot) -> None:
+        width, height = shutil.get_terminal_size()
+        lines = list(lines_of(snapshot, self._sort, self._frozen))
+        members = ordered(snapshot["members"], self._sort)
+        if self._chosen >= len(members):
+            self._chosen = -1
+        if self._chosen >= 0:
+            lines += ["", *details_of(members[self._chosen])]
+        if self._helps:
+            lines += ["", *LEGEND.split(" · ")]
+        shown = [_painted(line[: width - 1]) for line in lines[: height - 2]]
+        print(
+            CLEAR + "\n".join([*shown, "", f"sorted by {self._sort} · {KEYS}"[: width - 1]]), end=""
+        )
+        sys.stdout.flush()
+
+
+def _painted(line: str) -> str:
+    """A line with a trouble in red or yellow."""
+    if line.startswith(("WAITS", "SILENT", "SUSPECTS")):
+        return paint(line, RED)
+    return paint(line, YELLOW) if line.startswith(("DROPS", "APART")) else line
+
+
+@contextlib.contextmanager
+def _cbreak() -> Iterator[None]:
+    """Give each key at once, and hide the cursor; the terminal is as it was afterwards."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        print(HIDE, end="")
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        print(SHOW)
+
+
+def _key(timeout: float) -> str:
+    """The next key; empty when none was pressed in time."""
+    ready, _, _ = select.select([sys.stdin], [], [], timeout)
+    return sys.stdin.read(1) if ready else ""

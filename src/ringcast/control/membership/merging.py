@@ -1,0 +1,128 @@
+"""Merging: coordinators of partitions that hear each other again agree on one view.
+
+The one with the lowest address leads. It asks the others to stop their members (MERGE), while it
+stops its own. Each answers with how its members go over (MERGE_READY) or that it cannot now
+(REFUSED). With all answers in, the leader makes one view of all groups. A coordinator that does
+not answer in time is left out, and the next search finds it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.frames import Merge, MergeReady, Refused
+
+if TYPE_CHECKING:
+    from ringcast.control.membership.part import MembershipPart
+
+ASKED_MAX = 4
+"""How many times another coordinator is asked before it is left out."""
+
+
+class _Other(NamedTuple):
+    """Another group: its coordinator, its view, and when it was last heard of."""
+
+    coordinator: Peer
+    view: ViewId
+    heard: float
+
+
+class Merging:
+    """What a coordinator knows about other groups, and the merge that it leads."""
+
+    def __init__(self, part: MembershipPart) -> None:
+        self._env = part.env
+        self._patience = part.spec.change_timeout
+        self._lead_within = 2 * part.spec.retry_max
+        self._others: dict[Address, _Other] = {}
+        self._proposal: ViewId | None = None
+        self._asked: dict[Address, int] = {}
+        self._ready: dict[Address, MergeReady] = {}
+
+    def found(self, coordinator: Peer, view: ViewId) -> None:
+        """Another group was heard."""
+        now = self._env.now
+        self._others = {
+            address: other
+            for address, other in self._others.items()
+            if address in self._asked or now - other.heard < self._patience
+        }
+        known = self._others.get(coordinator.address)
+        if known is None or view >= known.view:
+            self._others[coordinator.address] = _Other(coordinator, view, now)
+            self._env.out.learn(coordinator)
+
+    def leads(self, me: Address) -> bool:
+        """Whether there is a group to merge with and this coordinator has to lead.
+
+        A leader that was not heard of lately does not count: it may be dead."""
+        since = self._env.now - self._lead_within
+        led = any(address < me and other.heard >= since for address, other in self._others.items())
+        return not led and any(me < address for address in self._others)
+
+    @property
+    def number(self) -> int:
+        """The highest view number of the others."""
+        return max((other.view.number for other in self._others.values()), default=0)
+
+    def begin(self, proposal: ViewId) -> None:
+        """A change of the own group begins; if this coordinator leads, it asks the others to
+        join."""
+        self._proposal, self._asked, self._ready = proposal, {}, {}
+        if self.leads(self._env.me):
+            self._asked = {address: 0 for address in self._others if self._env.me < address}
+            self.repeat()
+
+    def repeat(self) -> None:
+        """Ask the groups that have not answered; leave out those that were asked often enough."""
+        if self._proposal is None:
+            return
+        for address, times in list(self._asked.items()):
+            if address in self._ready:
+                continue
+            if times >= ASKED_MAX:
+                self._leave_out(address)
+                continue
+            self._asked[address] = times + 1
+            self._env.out.send(
+                Merge(self._proposal, self._others[address].view, self._env.fingerprint), address
+            )
+
+    def on_answer(self, frame: MergeReady | Refused, source: Address) -> bool:
+        """An answer of another coordinator; whether it was one to the merge under way."""
+        if frame.proposal != self._proposal or source not in self._asked:
+            return False
+        if isinstance(frame, Refused):
+            self._leave_out(source)
+        elif len(frame.peers) == len(frame.starts):
+            if source in self._ready:  # It asks whether the merge is still under way.
+                self._env.out.send(
+                    Merge(frame.proposal, self._others[source].view, self._env.fingerprint), source
+                )
+            self._ready[source] = frame
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether each group that was asked has answered or is left out."""
+        return len(self._ready) == len(self._asked)
+
+    @property
+    def answers(self) -> list[MergeReady]:
+        """How the members of the other groups go over, by the coordinators' addresses."""
+        return [self._ready[address] for address in sorted(self._ready)]
+
+    def end(self) -> None:
+        """The view is made; other groups will be found again."""
+        self.give_up()
+        self._others = {}
+
+    def give_up(self) -> None:
+        """The proposal is over; groups that have answered it are told so when they ask again."""
+        self._proposal, self._asked, self._ready = None, {}, {}
+
+    def _leave_out(self, address: Address) -> None:
+        self._asked.pop(address, None)
+        self._others.pop(address, None)

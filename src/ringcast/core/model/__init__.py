@@ -1,0 +1,1 @@
+"""The vocabulary of a group: addresses, views, batches, ranges, digests, events."""

@@ -1,0 +1,1 @@
+"""What reliable delivery is made of: windows, repair, round trips, fragments."""

@@ -1,0 +1,408 @@
+"""Congestion control: how much may be in flight to a group, and how fast it may be sent.
+
+The model is that of BBR, for several receivers. The acks of each receiver give the round trip and
+the delivery rate of its path; the group's window and rate are the least of all paths. A path is in
+one of two states:
+
+    clear       nothing was lost lately. The window grows with every ack (slow start) up to the
+                bound of the user, or until the path holds more than QUEUE_SECONDS of its rate.
+                Nothing is paced.
+    congested   a receiver has requested messages again. The rate is the highest delivery rate of
+                the last samples; sending is paced at twice that rate until it stops growing, then
+                at that rate: now and then a little more to probe, then a little less to drain what
+                the probe has queued. The window bounds what is in flight
+                to the path's rate times its round trip, and some slack.
+
+A loss does not lower the rate, only a lower delivery rate does: so random loss costs what is lost,
+and an overflowing queue costs the part of a probe that did not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+
+from ringcast.core.model.address import Address
+from ringcast.core.stack.env import Env
+
+INITIAL_BYTES = 32_000
+INITIAL_DATAGRAMS = 10
+"""The window at the start: the larger of both (RFC 6928)."""
+WINDOW_BYTES_MIN = 16_000
+"""The window never falls below this, nor below two datagrams."""
+QUEUE_SECONDS = 0.05
+"""What a clear path may queue, in seconds of its rate."""
+SLACK_SECONDS = 0.04
+"""What a congested path may have in flight beyond two round trips: acks are late where a process
+gets no CPU for a while. The pace keeps it out of the queues."""
+CLEAR_SECONDS = 10.0
+"""A path is clear when nothing was lost for this long."""
+SAMPLE_SECONDS = 0.008
+SAMPLE_SECONDS_MAX = 0.1
+"""The seconds over which a delivery rate is measured: a round trip within these bounds, or two
+round trips where that is more."""
+SAMPLE_MESSAGES = 10
+"""The least messages of a sample that is shorter than RATE_SECONDS."""
+OUTAGE_SECONDS = 0.25
+"""A path without an ack for this long was broken, or idle: receivers ack on each tick."""
+IDLE_MAX = 0.25
+"""The share of a sample in which the sender may have been idle."""
+GUESS_SECONDS = 0.01
+"""The round trip, when messages are lost before one was measured."""
+RATE_MIN = 30_000.0
+"""Bytes per second; no path counts as slower."""
+RATE_SECONDS = 1.0
+"""Delivery rates that are remembered, or those of ten round trips; the highest counts."""
+LOST_MAX = 0.5
+"""A path has become narrower when more was lost during a sample, in relation to what arrived."""
+RTT_SECONDS = 10.0
+"""The least round trip of the last one to two such times counts."""
+GAINS = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+DRAIN = 1
+"""The pace in multiples of the rate: probe, drain, then cruise."""
+PROBE_GROWTH = 1.12
+"""When a probe has raised the rate by this factor, the next one follows at once."""
+STARTUP_GAIN = 2.0
+"""The pace from the first loss on, until the rate stops growing."""
+STARTUP_GROWTH = 1.25
+STARTUP_SAMPLES = 3
+"""Samples without such growth after which the path counts as full."""
+STARTUP_LOST_MAX = 0.1
+"""The path is full as well when more than this was lost, in relation to the window."""
+PHASE_SECONDS = 0.016
+"""The least seconds of a phase, so that a whole sample falls into a probe; else a round trip, or
+the time of eight datagrams."""
+BURST_SECONDS_MIN = 0.003
+BURST_SECONDS_MAX = 0.02
+"""The most that is sent at once, in seconds of the rate, when the process was woken late."""
+BURST_GROWTH = 1.15
+"""Growth of a burst per cycle of phases without much loss."""
+BURST_CUT = 0.7
+"""What is left of a burst when a request says that a tenth of it was lost."""
+WAKE_SECONDS = 0.0005
+"""What is sent at once when it is woken in time."""
+MARK_SECONDS = 0.0002
+MARKS_MAX = 512
+
+
+class Path:
+    """What acks and requests tell of the path to one receiver."""
+
+    __slots__ = (
+        "_acked_at",
+        "_end",
+        "_marked",
+        "_rates",
+        "_rtt_at",
+        "_rtt_last_min",
+        "_since",
+        "_since_arrived",
+        "_since_idle",
+        "arrived",
+        "lost",
+        "lost_at",
+        "rate",
+        "rtt",
+        "rtt_min",
+        "window",
+    )
+
+    def __init__(self, arrived: int, window: int, now: float) -> None:
+        self.arrived = arrived
+        """How many messages have arrived, counted as seqnos."""
+        self.window = float(window)
+        self.rate = 0.0
+        """Bytes per second; 0 while unknown."""
+        self.rtt = self.rtt_min = 0.0
+        """The smoothed and the least round trip; 0 while unknown."""
+        self.lost_at = float("-inf")
+        self._rates: deque[tuple[float, float]] = deque()
+        """Times and rates that no later rate exceeds; the first is the highest."""
+        self._rtt_at = now
+        self._rtt_last_min = 0.0
+        self._marked = arrived
+        """The newest mark whose round trip was measured."""
+        self._since, self._since_arrived, self._end = now, arrived, arrived
+        """Where the sample began, and the seqno that has to arrive before it ends."""
+        self._since_idle = 0.0
+        self._acked_at = now
+        self.lost = 0
+        """Messages that were requested during the sample."""
+
+    def on_rtt(self, seconds: float, mark: int, now: float) -> None:
+        """The message of a mark was sent this long ago, and has arrived."""
+        if mark <= self._marked:
+            return
+        self._marked = mark
+        if now - seconds < self.lost_at:  # Part of it may be the time of a repair (Karn).
+            if not self.rtt:
+                return
+            seconds = min(seconds, 2 * self.rtt)
+        self.rtt = seconds if not self.rtt else self.rtt + (seconds - self.rtt) / 8
+        if now > self._rtt_at + RTT_SECONDS:
+            self._rtt_at, self._rtt_last_min, self.rtt_min = now, self.rtt_min, seconds
+        self.rtt_min = min(self.rtt_min, seconds) if self.rtt_min else seconds
+
+    @property
+    def base_rtt(self) -> float:
+        """The round trip without queues, as far as it was seen."""
+        return min(self.rtt_min, self._rtt_last_min) if self._rtt_last_min else self.rtt_min
+
+    def on_arrived(
+        self, up_to: int, high: int, message_bytes: float, idle: float, now: float
+    ) -> bool:
+        """The receiver has this many messages, of up to `high` that were sent; whether that ends
+        a sample."""
+        self.arrived = up_to
+        is_outage = now - self._acked_at > max(OUTAGE_SECONDS, 4 * self.rtt)
+        self._acked_at = now
+        if is_outage:  # It tells nothing of the rate.
+            self._since, self._since_arrived, self._end = now, up_to, high
+            self._since_idle, self.lost = idle, 0
+            return False
+        elapsed = now - self._since
+        if elapsed < SAMPLE_SECONDS or (
+            up_to < self._end and elapsed < max(SAMPLE_SECONDS_MAX, 2 * self.rtt)
+        ):
+            return False
+        count = up_to - self._since_arrived
+        if count < SAMPLE_MESSAGES and elapsed < RATE_SECONDS:
+            return False  # A few messages tell when repairs arrived, and not what the path carries.
+        rate = count * message_bytes / elapsed
+        # While the sender had nothing to send, the rate was its own and not the path's.
+        if idle - self._since_idle <= IDLE_MAX * elapsed or 0 < self.rate < rate:
+            self._remember(rate, now, is_narrower=self.lost > LOST_MAX * count)
+        self._since, self._since_arrived, self._end = now, up_to, high
+        self._since_idle, self.lost = idle, 0
+        return True
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the rate is one at which messages arrived, and no first guess."""
+        return bool(self._rates)
+
+    def _remember(self, rate: float, now: float, is_narrower: bool) -> None:
+        rates, oldest = self._rates, now - max(RATE_SECONDS, 10 * self.base_rtt)
+        if is_narrower:
+            rates.clear()
+        while rates and rates[-1][1] <= rate:
+            rates.pop()
+        rates.append((now, rate))
+        while rates[0][0] < oldest:
+            rates.popleft()
+        self.rate = max(RATE_MIN, rates[0][1])
+
+    def on_lost(self, count: int, now: float) -> None:
+        """The receiver has requested messages again."""
+        self.lost += count
+        self.lost_at = now
+        if not self.rate:
+            self.rate = max(self.window / 2 / (self.rtt or GUESS_SECONDS), RATE_MIN)
+
+
+class Congestion:
+    """The window and the pace of one sender."""
+
+    __slots__ = (
+        "_best",
+        "_bound",
+        "_budget",
+        "_budget_at",
+        "_burst",
+        "_env",
+        "_first",
+        "_gain",
+        "_idle",
+        "_is_starting",
+        "_limited_at",
+        "_mark_highs",
+        "_mark_times",
+        "_phase",
+        "_phase_end",
+        "_probed",
+        "_stale",
+        "free_since",
+        "is_paced",
+        "next_mark",
+        "paths",
+        "rate",
+        "ready_at",
+        "window",
+    )
+
+    def __init__(self, env: Env, bound: int) -> None:
+        """bound: the bytes that may be in flight at the most."""
+        self._env = env
+        self._bound = bound
+        self.paths: dict[Address, Path] = {}
+        self._first = self.window = min(bound, max(INITIAL_BYTES, INITIAL_DATAGRAMS * env.mtu))
+        """Bytes that may be in flight."""
+        self.rate = 0.0
+        """Bytes per second at which sending is paced."""
+        self.is_paced = False
+        self.ready_at = 0.0
+        """While paced: when something may be sent next."""
+        self._budget, self._budget_at = 0.0, 0.0
+        self._phase, self._phase_end, self._gain = 0, 0.0, 1.0
+        self._burst = BURST_SECONDS_MIN
+        self._probed = 0.0
+        """The rate when the last probe began."""
+        self._is_starting, self._best, self._stale = False, 0.0, 0
+        self._mark_highs: list[int] = []
+        self._mark_times: list[float] = []
+        self.next_mark = 0.0
+        self._idle = 0.0
+        """Seconds in which the sender could have sent, and did not."""
+        self.free_since: float | None = 0.0
+        """None while nothing more may be sent."""
+        self._limited_at = 0.0
+
+    # Sending -------------------------------------------------------------------------------------
+
+    def on_sent(self, first: int, nbytes: int) -> None:
+        """A run was sent that begins with this seqno. To be called while paced, and from
+        `next_mark` on."""
+        now = self._env.now
+        if now >= self.next_mark:
+            if len(self._mark_highs) >= MARKS_MAX:
+                del self._mark_highs[: MARKS_MAX // 2], self._mark_times[: MARKS_MAX // 2]
+            self._mark_highs.append(first)
+            self._mark_times.append(now)
+            self.next_mark = now + MARK_SECONDS
+        if self.is_paced:
+            self.spend(nbytes)
+
+    def on_limited(self) -> None:
+        """Nothing more may be sent for now."""
+        if self.free_since is not None:
+            self._limited_at = self._env.now
+            self._idle += self._limited_at - self.free_since
+            self.free_since = None
+
+    def on_free(self) -> None:
+        """Something may be sent: from here on the sender is idle until it is limited again."""
+        if self.free_since is None:
+            is_late = self.is_paced and self.ready_at > self._limited_at
+            self.free_since = self.ready_at if is_late else self._env.now
+
+    def _idle_total(self, now: float) -> float:
+        return self._idle + (0.0 if self.free_since is None else now - self.free_since)
+
+    def budget(self) -> int:
+        """While paced: how many bytes may be sent now; 0 until `ready_at`."""
+        now = self._env.now
+        if now < self.ready_at:
+            return 0
+        if now >= self._phase_end:
+            self._next_phase(now)
+        pace = self._gain * self.rate
+        burst = max(pace * self._burst, self._env.mtu)
+        self._budget = min(self._budget + pace * (now - self._budget_at), burst)
+        self._budget_at = now
+        return max(1, int(self._budget))
+
+    def spend(self, nbytes: int) -> None:
+        """Count bytes against the pace: messages and what is sent again."""
+        self.budget()
+        self._budget -= nbytes
+        if self._budget <= 0:
+            pace = self._gain * self.rate
+            seconds = WAKE_SECONDS - self._budget / pace
+            self.ready_at = max(self.ready_at, self._budget_at + seconds)
+
+    def _next_phase(self, now: float) -> None:
+        if self._phase == DRAIN and self.rate >= PROBE_GROWTH * self._probed:
+            self._phase = 0  # The probe has found more: probe again.
+        else:
+            self._phase = (self._phase + 1) % len(GAINS)
+            if self._phase == 0 and self._env.rng.random() < 0.5:
+                self._phase = len(GAINS) - 1  # Senders that share a path do not probe in step.
+        if self._phase == 0:
+            self._probed = self.rate
+            self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
+        self._gain = GAINS[self._phase]
+        slowest = max([path.base_rtt for path in self.paths.values()], default=0.0)
+        seconds = max(PHASE_SECONDS, slowest, 8 * min(self._env.mtu, 1_500) / self.rate)
+        self._phase_end = now + seconds
+
+    # Acks and requests ---------------------------------------------------------------------------
+
+    def on_arrived(self, member: Address, up_to: int, high: int, message_bytes: float) -> None:
+        """A receiver has this many of the messages up to `high`."""
+        path, now = self.paths[member], self._env.now
+        gained = (up_to - path.arrived) * message_bytes
+        index = bisect_right(self._mark_highs, up_to) - 1
+        if index >= 0:
+            path.on_rtt(now - self._mark_times[index], self._mark_highs[index], now)
+        was_limited, window = self.free_since is None, path.window
+        has_sample = path.on_arrived(up_to, high, message_bytes, self._idle_total(now), now)
+        if now > path.lost_at + CLEAR_SECONDS:
+            if was_limited:
+                path.window = min(path.window + gained, self._bound)
+            if path.rtt > path.base_rtt + QUEUE_SECONDS and path.rate:
+                path.window = min(path.window, path.rate * (path.base_rtt + QUEUE_SECONDS))
+        if path.window != window or self.is_paced:
+            self._update(now)
+        if has_sample and self._is_starting:
+            self._watch_start()
+
+    def _watch_start(self) -> None:
+        """End the start when the rate does not grow any more."""
+        if self.rate >= STARTUP_GROWTH * self._best:
+            self._best, self._stale = self.rate, 0
+            return
+        self._stale += 1
+        if self._stale >= STARTUP_SAMPLES * len(self.paths):
+            self._end_start()
+
+    def _end_start(self) -> None:
+        self._is_starting = False
+        self._phase, self._phase_end = 0, self._env.now  # Drain first.
+        self._probed = self.rate
+
+    def on_lost(self, member: Address, count: int, message_bytes: float) -> None:
+        """A receiver has requested this many messages again."""
+        path = self.paths.get(member)
+        if path is not None:
+            if count * message_bytes > 0.1 * self.rate * self._burst:
+                self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
+            window = path.window
+            path.on_lost(count, self._env.now)
+            self._update(self._env.now)
+            is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
+            if self._is_starting and is_much and path.is_measured:
+                self._end_start()
+
+    def round_trip(self, member: Address) -> float:
+        """The seconds after which something sent to a member may be acked; 0 while unknown."""
+        path = self.paths.get(member)
+        return 0.0 if path is None else path.rtt
+
+    def _update(self, now: float) -> None:
+        """Take the least of all paths."""
+        window, rate = float(self._bound), 0.0
+        for path in self.paths.values():
+            if now <= path.lost_at + CLEAR_SECONDS:
+                path.window = min(path.rate * (2 * path.base_rtt + SLACK_SECONDS), self._bound)
+                rate = min(rate, path.rate) if rate else path.rate
+            path.window = max(path.window, WINDOW_BYTES_MIN, 2 * self._env.mtu)
+            window = min(window, path.window)
+        self.window = int(window)
+        if rate and not self.is_paced:
+            self._budget, self._budget_at, self.ready_at = float(WINDOW_BYTES_MIN), now, now
+            self._is_starting, self._best, self._stale = True, rate, 0
+            self._gain, self._phase_end = STARTUP_GAIN, math.inf
+        self.is_paced, self.rate = rate > 0, rate
+
+    # Members -------------------------------------------------------------------------------------
+
+    def join(self, member: Address, start: int) -> None:
+        """Count a receiver that has everything up to here."""
+        self.paths[member] = Path(start, self._first, self._env.now)
+        self._update(self._env.now)
+
+    def leave(self, member: Address) -> None:
+        """Count a receiver no longer."""
+        if self.paths.pop(member, None) is not None:
+            self._update(self._env.now)

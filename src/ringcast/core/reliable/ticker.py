@@ -1,0 +1,25 @@
+"""The tick of a reliable layer: a timer that runs only while something may be due."""
+
+from __future__ import annotations
+
+from ringcast.core.stack.part import Part
+
+TICK = "tick"
+
+
+class Ticker:
+    """Calls the part's `on_timer` with its name, once each time it is armed."""
+
+    __slots__ = ("_env", "_name", "_part", "interval")
+
+    def __init__(self, part: Part, interval: float, name: str = TICK) -> None:
+        self._part = part
+        self._env = part.env
+        self._name = name
+        self.interval = interval
+
+    def arm(self) -> None:
+        """Tick within an interval, unless the timer is already running."""
+        env = self._env
+        if not env.timers.is_set(self._part, self._name):
+            env.timers.set(self._part, self._name, env.now + self.interval)

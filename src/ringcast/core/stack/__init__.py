@@ -1,0 +1,1 @@
+"""The stack: how layers and control parts are put together and run."""

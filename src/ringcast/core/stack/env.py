@@ -1,0 +1,97 @@
+"""All that a part may touch: the time of this step, the dice, the timers, the outbox and the
+counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.stack.datagram_size import DatagramSize
+from ringcast.core.stack.timers import Timers
+from ringcast.core.stack.tracer import Tracer
+from ringcast.core.wire.buffers import Buffers, NoBuffers
+from ringcast.core.wire.outbox import MTU, Outbox
+from ringcast.core.wire.seal import Seal
+
+if TYPE_CHECKING:
+    from ringcast.core.model.events import Notice
+    from ringcast.core.stack.part import Part
+
+
+class Dice(Protocol):
+    """Chance, handed in so that a seed decides it; `random.Random` fits."""
+
+    def random(self) -> float:
+        """A number from 0 up to, but not including, 1."""
+        ...
+
+    def uniform(self, a: float, b: float, /) -> float:
+        """A number between a and b."""
+        ...
+
+    def getrandbits(self, k: int, /) -> int:
+        """A number of k bits."""
+        ...
+
+
+class Env:
+    """The world of one member, as its parts see it; `now` stands still during a step."""
+
+    __slots__ = (
+        "buffers",
+        "clock_offset",
+        "counters",
+        "datagram_size",
+        "fingerprint",
+        "me",
+        "mtu",
+        "now",
+        "out",
+        "peer",
+        "rng",
+        "seal",
+        "timers",
+        "tracer",
+        "witness",
+    )
+
+    def __init__(
+        self,
+        peer: Peer,
+        rng: Dice,
+        clock_offset: float = 0.0,
+        mtu: int = MTU,
+        seal: Seal | None = None,
+    ) -> None:
+        self.peer = peer
+        self.me: Address = peer.address
+        self.rng = rng
+        self.now = 0.0
+        """Seconds since some start, never going back."""
+        self.clock_offset = clock_offset
+        """What to add to `now` for the time of day."""
+        self.mtu = mtu
+        """Bytes of the largest datagram without its seal: the transport's, until the wire has set
+        another; it may change, see `Part.on_resize`."""
+        self.datagram_size = DatagramSize(mtu, is_given=False)
+        """Where that number comes from; the wire sets it."""
+        self.seal = seal
+        """Seals what leaves and opens what arrives, in a closed group."""
+        self.buffers: Buffers = NoBuffers()
+        """Who lends memory for large messages."""
+        self.timers: Timers[Part] = Timers()
+        self.out = Outbox()
+        self.counters: Counter[str] = Counter()
+        self.fingerprint = ""
+        """What all members of the group need to have alike; see `fingerprint`."""
+        self.tracer: Tracer | None = None
+        """Who listens to what the protocols do, if anybody does."""
+        self.witness: Callable[[Notice], None] | None = None
+        """Who is told at once of all events but messages, before the application takes them."""
+
+    @property
+    def clock(self) -> int:
+        """The time of day in microseconds, for stamps that others read."""
+        return int((self.now + self.clock_offset) * 1e6)

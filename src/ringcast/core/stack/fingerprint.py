@@ -1,0 +1,46 @@
+"""The fingerprint of a stack: what all members of a group need to have alike, as a line of text.
+
+large=LargeMessages fragment=Fragment multicast=NakAck4 sequencer=Sequencer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ringcast.core.stack import registry
+from ringcast.core.stack.part import Spec
+
+FINGERPRINT_MAX = 4_000
+"""Characters of a fingerprint that are read."""
+
+
+def fingerprint(specs: Sequence[Spec]) -> str:
+    """The protocols that members have to share, with the settings that have to be the same."""
+    words = []
+    for spec in specs:
+        if registry.of(type(spec)).shared:
+            settings = ",".join(f"{name}={spec.values()[name]}" for name in spec.alike)
+            words.append(
+                f"{spec.role}={type(spec).__name__}" + (f"({settings})" if settings else "")
+            )
+    return " ".join(words)
+
+
+def difference(group: str, joiner: str) -> str:
+    """How a joiner's fingerprint differs from the group's, in words; empty when it does not."""
+    return "; ".join(_differences(_roles(group), _roles(joiner[:FINGERPRINT_MAX])))
+
+
+def _roles(text: str) -> dict[str, str]:
+    return {role: name for role, _, name in (word.partition("=") for word in text.split())}
+
+
+def _differences(group: dict[str, str], joiner: dict[str, str]) -> Iterator[str]:
+    for role in dict.fromkeys([*group, *joiner]):
+        theirs, own = group.get(role), joiner.get(role)
+        if own is None:
+            yield f"the group has {theirs}, and this member does not"
+        elif theirs is None:
+            yield f"this member has {own}, and the group does not"
+        elif theirs != own:
+            yield f"the group has {theirs}, and this member has {own}"

@@ -1,0 +1,1 @@
+"""The wire format: frames, their bytes, the fast path and direct placement."""

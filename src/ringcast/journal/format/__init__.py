@@ -1,0 +1,1 @@
+"""What a journal looks like on disk: names, log records, manifests, tables."""

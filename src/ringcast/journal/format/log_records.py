@@ -1,0 +1,203 @@
+"""The open log's records: framed by length and CRC-32, so that a torn tail is known for what it is.
+
+    frame    u32 length of the body · u32 crc32 of the body · body
+    header   b"H" · JSON: group, recorder, number, how far senders had come
+    run      b"R" · view, view_by, sender, first, sent_at, delivered_at (i64) · u32 count ·
+             count × u32 lengths · the payloads, one behind the other
+    skip     b"S" · view, view_by, sender, first, last (i64)
+
+All little-endian. A log is one header and then runs and skips; reading stops at the first record
+that is not whole, since everything behind it was written later and synced never.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from typing import BinaryIO, NamedTuple
+from zlib import crc32
+
+from ringcast.errors import LocalError
+from ringcast.journal.format.coverage import NOTHING, Reached
+from ringcast.journal.format.errors import JournalError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """Whose log it is, and where its coverage begins."""
+
+    group: str
+    recorder: int
+    number: int
+    opened_at: int
+    durable: bool
+    reached: Reached = NOTHING
+
+
+class RunRecord(NamedTuple):
+    """Consecutive messages of one sender, as they were delivered together."""
+
+    view: int
+    view_by: int
+    sender: int
+    first: int
+    sent_at: int
+    delivered_at: int
+    lengths: tuple[int, ...]
+    payloads: memoryview
+    """All payloads, one behind the other."""
+
+
+class SkipRecord(NamedTuple):
+    """Messages that the recorder will never get."""
+
+    view: int
+    view_by: int
+    sender: int
+    first: int
+    last: int
+
+
+class LogReader(NamedTuple):
+    """A log that is being read: its header, then the records as they are taken."""
+
+    header: Header
+    records: Iterator[RunRecord | SkipRecord]
+
+
+def header_record(header: Header) -> bytes:
+    """The first record of a log."""
+    view, view_by, senders = header.reached
+    content = {
+        "format": FORMAT,
+        "group": header.group,
+        "recorder": header.recorder,
+        "number": header.number,
+        "opened_at": header.opened_at,
+        "durable": header.durable,
+        "reached": [view, view_by, {str(sender): last for sender, last in senders.items()}],
+    }
+    return _framed(bytes((HEADER,)) + json.dumps(content).encode())
+
+
+def run_record(
+    view: int,
+    view_by: int,
+    sender: int,
+    first: int,
+    payloads: Sequence[bytes | memoryview],
+    *,
+    sent_at: int,
+    delivered_at: int,
+) -> bytes:
+    """A run as one record; raises LocalError when a number does not fit its field."""
+    count = len(payloads)
+    lengths = tuple(map(len, payloads))
+    try:
+        fields = RUN.pack(RUN_KIND, view, view_by, sender, first, sent_at, delivered_at, count)
+    except struct.error as error:
+        raise LocalError(f"a number of this run has more than 64 bits: {error}") from error
+    body = b"".join((fields, struct.pack(f"<{count}I", *lengths), *payloads))
+    if len(body) != RUN.size + 4 * count + sum(lengths):
+        raise LocalError("a payload is a memoryview of items larger than bytes: cast it to bytes")
+    return _framed(body)
+
+
+def skip_record(view: int, view_by: int, sender: int, first: int, last: int) -> bytes:
+    """A skip as one record."""
+    return _framed(SKIP.pack(SKIP_KIND, view, view_by, sender, first, last))
+
+
+def read_log(file: BinaryIO, size: int) -> LogReader | None:
+    """What is whole in a log of `size` bytes; None when its recorder did not even get to the end of
+    the header. Raises JournalError for one whose header is damaged, or of another version.
+
+    After the records are taken, `file.tell()` is where the last whole one ends.
+    """
+    bodies = _bodies(file, size)
+    header = next(bodies, None)
+    if header is None and _is_cut_off(file, size):
+        return None
+    if header is None or header[0] != HEADER:
+        raise JournalError(
+            "its beginning is damaged, or it is not a recorder's log: nothing of it was removed; "
+            "move it to another directory to go on without it"
+        )
+    return LogReader(_header(bytes(header[1:])), map(_record, bodies))
+
+
+def _is_cut_off(file: BinaryIO, size: int) -> bool:
+    """Whether a log ends within its header, which is written first and in one piece; or whether the
+    disk knew its size and none of its bytes when the power failed."""
+    file.seek(0)
+    start = file.read(FRAME.size + len(BEGINNING))
+    length = FRAME.unpack_from(start)[0] if size >= FRAME.size else size
+    if length and BEGINNING.startswith(start[FRAME.size :]):
+        return size < FRAME.size + length
+    while start and not any(start):
+        start = file.read(1 << 20)
+    return not start
+
+
+def _bodies(file: BinaryIO, size: int) -> Iterator[memoryview]:
+    """The bodies of whole records; leaves the file where the last one ends."""
+    end = 0
+    while size - end >= FRAME.size:
+        length, checksum = FRAME.unpack(file.read(FRAME.size))
+        if length > size - end - FRAME.size:
+            break
+        body = file.read(length)
+        if len(body) != length or crc32(body) != checksum or not body:
+            break
+        end = file.tell()
+        yield memoryview(body)
+    file.seek(end)
+
+
+def _record(body: memoryview) -> RunRecord | SkipRecord:
+    if body[0] == SKIP_KIND:
+        return SkipRecord(*SKIP.unpack(body)[1:])
+    assert body[0] == RUN_KIND, "the CRC has vouched for the record"
+    _, view, view_by, sender, first, sent_at, delivered_at, count = RUN.unpack_from(body)
+    lengths = struct.unpack_from(f"<{count}I", body, RUN.size)
+    payloads = body[RUN.size + 4 * count :]
+    return RunRecord(view, view_by, sender, first, sent_at, delivered_at, lengths, payloads)
+
+
+def _header(content: bytes) -> Header:
+    fields = json.loads(content)
+    if fields.get("format") != FORMAT:
+        raise JournalError(
+            f"it has the format {fields.get('format')!r}, and this version reads {FORMAT}: let the "
+            "version of Ringcast that wrote it recover it"
+        )
+    view, view_by, senders = fields["reached"]
+    reached = Reached(view, view_by, dict(starmap(_number_pair, senders.items())))
+    return Header(
+        group=fields["group"],
+        recorder=fields["recorder"],
+        number=fields["number"],
+        opened_at=fields["opened_at"],
+        durable=fields["durable"],
+        reached=reached,
+    )
+
+
+def _number_pair(sender: str, last: int) -> tuple[int, int]:
+    return int(sender), last
+
+
+def _framed(body: bytes) -> bytes:
+    return FRAME.pack(len(body), crc32(body)) + body
+
+
+FORMAT = 1
+FRAME = struct.Struct("<II")
+HEADER, RUN_KIND, SKIP_KIND = b"HRS"
+BEGINNING = b'H{"format": '
+"""What the header begins with, behind its frame."""
+RUN = struct.Struct("<B6qI")
+SKIP = struct.Struct("<B5q")

@@ -1,0 +1,1 @@
+"""Reading a journal: segments, plans without duplicates, streams."""

@@ -1,0 +1,131 @@
+"""The rows of sealed segments as Arrow batches, cut to the seqnos that a plan takes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ringcast.journal.format.errors import DataLost, JournalError
+from ringcast.journal.format.layout import Layout
+from ringcast.journal.format.spans import Spans
+from ringcast.journal.format.table import MICROSECONDS, SCHEMA
+from ringcast.journal.read.plan import Slice
+from ringcast.journal.read.prune import Conditions
+
+
+def read_slice(
+    root: Path, part: Slice, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice, a row group at a time. Raises DataLost when the segment is gone.
+
+    Raises JournalError when the file is not what a recorder writes.
+    """
+    names = list(SCHEMA.names if columns is None else columns)
+    senders = None if part.whole else part.senders
+    return read_rows(root, part.segment.name, senders, names)
+
+
+def read_rows(
+    root: Path,
+    name: str,
+    senders: Mapping[int, Spans] | None,
+    columns: Sequence[str],
+    conditions: Conditions | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a segment that these spans take, or all; see `read_slice`.
+
+    Row groups that the conditions rule out are not read. Other rows are not filtered by them.
+    """
+    needed = [n for n in SCHEMA.names if n in columns or (senders is not None and n in KEYS)]
+    with open_segment(root, name) as file:
+        for group in range(file.num_row_groups):
+            if conditions and not _can_match(file.metadata.row_group(group), conditions):
+                continue
+            try:
+                batches = file.read_row_group(group, needed).to_batches()
+            except (pa.ArrowException, OSError) as error:
+                raise _damaged(Layout(root).segment(name)) from error
+            for batch in batches:
+                taken = batch if senders is None else batch.filter(_mask(batch, senders))
+                if taken.num_rows:
+                    yield taken.select(list(columns))
+
+
+def seqnos(root: Path, name: str, sender: int, spans: Spans) -> list[int]:
+    """The seqnos of a sender that a segment has rows for, within these spans, rising."""
+    batches = read_rows(root, name, {sender: spans}, ["seqno"])
+    return [seqno for batch in batches for seqno in batch.column(0).to_pylist() if seqno]
+
+
+def delivered_before(root: Path, part: Slice, at: int) -> dict[int, int]:
+    """By sender, the last seqno of a slice that was delivered before a time in microseconds."""
+    lasts: dict[int, int] = {}
+    moment = pa.scalar(at, MICROSECONDS)
+    for batch in read_slice(root, part, [*KEYS, "delivered_at"]):
+        early = batch.filter(pc.less(batch.column("delivered_at"), moment))
+        table = pa.Table.from_batches([early]).group_by("sender").aggregate([("seqno", "max")])
+        for row in table.to_pylist():
+            lasts[row["sender"]] = max(lasts.get(row["sender"], 0), row["seqno_max"])
+    return lasts
+
+
+def open_segment(root: Path, name: str) -> pq.ParquetFile:
+    """The Parquet file of a segment, which has a recorder's columns."""
+    path = Layout(root).segment(name)
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError as error:
+        raise DataLost(
+            f"{path} was removed, by retention or by hand, before it was read: keep more, or set "
+            "failOnDataLoss to false"
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path) from error
+    if not file.schema_arrow.equals(SCHEMA):
+        file.close()
+        raise JournalError(f"{path} is not a segment of a journal: move it away with its manifest")
+    return file
+
+
+def _damaged(path: Path) -> JournalError:
+    return JournalError(f"{path} is damaged: restore it, or remove its manifest")
+
+
+def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArray:
+    """Which rows the spans take.
+
+    All senders at once: the first spans of all of them, then the second ones, and so on. There is
+    hardly ever a second, so this is one pass however many senders there are. Rows of other senders
+    come out as null, which a filter drops.
+    """
+    sender, seqno = batch.column("sender"), batch.column("seqno")
+    mask = pc.is_null(sender)
+    for layer in range(max(map(len, senders.values()), default=0)):
+        bounds = {s: spans[layer] for s, spans in senders.items() if layer < len(spans)}
+        place = pc.index_in(sender, value_set=pa.array(bounds, pa.int64()))
+        first = pa.array([first for first, _ in bounds.values()], pa.int64()).take(place)
+        last = pa.array([last for _, last in bounds.values()], pa.int64()).take(place)
+        inside = pc.and_(pc.greater_equal(seqno, first), pc.less_equal(seqno, last))
+        mask = pc.or_kleene(mask, inside)
+    return mask
+
+
+def _can_match(group: pq.RowGroupMetaData, conditions: Conditions) -> bool:
+    """Tell by its statistics whether a row group can hold what is asked for."""
+    for place, name in enumerate(SCHEMA.names):
+        known = group.column(place).statistics if name in conditions.bounds else None
+        if known is None or not known.has_min_max:
+            continue
+        least, most = known.min_raw, known.max_raw
+        if isinstance(least, int) and isinstance(most, int):
+            ruled_out = not conditions.allow(name, least, most)
+            if ruled_out:
+                return False
+    return True
+
+
+KEYS = ("sender", "seqno")

@@ -1,0 +1,1 @@
+"""Writing a journal: the recorder, its log, sealing, recovery, retention."""

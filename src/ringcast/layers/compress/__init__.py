@@ -1,0 +1,1 @@
+"""Compression: runs of messages that share what they have in common."""

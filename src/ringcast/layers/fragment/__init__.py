@@ -1,0 +1,1 @@
+"""Fragmentation: a large message as fragments, and back."""

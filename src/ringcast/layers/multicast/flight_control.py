@@ -1,0 +1,137 @@
+"""Flight control: how many bytes may be in flight at once, shared by all active senders.
+
+The bound of the settings is the most; what the paths carry is often less (`Congestion`).
+
+An ack says how much has arrived beyond what was delivered, and that is no longer in flight. The
+messages of all senders meet in the same socket buffers, so the senders that are active at the same
+time share the bound.
+"""
+
+from __future__ import annotations
+
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch
+from ringcast.core.reliable.congestion import Congestion
+from ringcast.core.reliable.windows import SendWindow
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Installation
+from ringcast.layers.multicast.ack_map import AckMap
+
+ACTIVE_SENDER_SECONDS = 0.05
+"""A member that has sent within this time shares the bound with the others."""
+
+
+class FlightControl:
+    """The bound of one sender."""
+
+    __slots__ = (
+        "_ack_map",
+        "_arrivals",
+        "_bound",
+        "_counted_at",
+        "_env",
+        "_sent",
+        "active_senders",
+        "arrived",
+        "congestion",
+        "is_shared",
+        "sent_at",
+    )
+
+    def __init__(
+        self, env: Env, flight_bytes: int, window_bytes: int, sent: SendWindow, ack_map: AckMap
+    ) -> None:
+        self._env = env
+        self._bound = flight_bytes
+        self._sent = sent
+        self._ack_map = ack_map
+        self.congestion: Congestion | None = Congestion(env, flight_bytes)
+        """None where whole messages are acked."""
+        self._counted_at = float("-inf")
+        self._arrivals: dict[Address, int] = {}
+        """Per other member: how many own messages have arrived there."""
+        self.arrived = 0
+        """The least of them: everything beyond may be in flight."""
+        self.is_shared = flight_bytes < window_bytes
+        """Whether the bound counts; else the window stops a sender sooner."""
+        self.sent_at: dict[Address, float] = {}
+        """When each member was last seen sending."""
+        self.active_senders = 1
+        """As of the last count, which `count_senders` brings up to date."""
+
+    def room(self) -> int:
+        """How many more bytes may be in flight."""
+        sent = self._sent
+        kept = sent.high - sent.low
+        in_flight = (sent.high - self.arrived) * sent.nbytes // max(1, kept)
+        bound = self._bound // self.count_senders() if self.is_shared else self._bound
+        congestion = self.congestion
+        if congestion is None:
+            return bound - in_flight if kept else max(bound, 1)
+        bound = min(bound, congestion.window)
+        left = bound - in_flight if kept else max(bound, 1)
+        if left > 0 and congestion.is_paced:
+            left = min(left, congestion.budget())
+        if left <= 0:
+            congestion.on_limited()
+        elif congestion.free_since is None:
+            congestion.on_free()
+        return left
+
+    def on_sent(self, run: Batch) -> None:
+        """A run was sent to the group."""
+        now, congestion = self._env.now, self.congestion
+        if self.is_shared:
+            self.sent_at[self._env.me] = now
+        if congestion is not None and (now >= congestion.next_mark or congestion.is_paced):
+            congestion.on_sent(run.first, run.nbytes)
+
+    def count_senders(self) -> int:
+        """How many members are sending; counted anew four times per ACTIVE_SENDER_SECONDS."""
+        now = self._env.now
+        if now >= self._counted_at + ACTIVE_SENDER_SECONDS / 4:
+            self._counted_at = now
+            since = now - ACTIVE_SENDER_SECONDS
+            self.active_senders = max(1, sum([at > since for at in self.sent_at.values()]))
+        return self.active_senders
+
+    def on_arrived(self, member: Address, up_to: int) -> bool:
+        """This many messages have arrived at a member; whether that may make room."""
+        known = self._arrivals[member]
+        sent = self._sent
+        if not known < up_to <= sent.high:
+            return False
+        self._arrivals[member] = up_to
+        if self.congestion is not None:
+            self.congestion.on_arrived(member, up_to, sent.high, self.message_bytes)
+        if known > self.arrived:
+            return False
+        self.update()
+        return True
+
+    @property
+    def message_bytes(self) -> float:
+        """The size of the messages that are kept, on average."""
+        sent = self._sent
+        return sent.nbytes / max(1, sent.high - sent.low)
+
+    def update(self) -> None:
+        """Find the least again, after members were released or waited for again."""
+        released = self._ack_map.released
+        waited_for = [n for member, n in self._arrivals.items() if member not in released]
+        self.arrived = min(waited_for, default=self._sent.high)
+        assert self.arrived <= self._sent.high
+
+    def install(self, installation: Installation, start: int) -> None:
+        """Count for a new view; the ack map has been brought up to date."""
+        for member in installation.left:
+            self._arrivals.pop(member, None)
+            self.sent_at.pop(member, None)
+            if self.congestion is not None:
+                self.congestion.leave(member)
+        for member in installation.joined:
+            if member != self._env.me:
+                self._arrivals[member] = start
+                if self.congestion is not None:
+                    self.congestion.join(member, start)
+        self.update()

@@ -1,0 +1,1 @@
+"""The group as applications use it, asynchronous and blocking."""

@@ -1,0 +1,1 @@
+"""Ways to find other members that need files or look-ups."""

@@ -1,0 +1,127 @@
+"""The live view as lines for a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from ringcast.runtime.live.watch import SILENT_SECONDS, MemberRow, Snapshot
+from ringcast.runtime.ops.event_text import printable
+
+SORTS: dict[str, Callable[[MemberRow], object]] = {
+    "seniority": lambda row: 0,
+    "name": lambda row: row["name"],
+    "out": lambda row: -row["bytes_out"],
+    "in": lambda row: -row["bytes_in"],
+    "window": lambda row: -row["window_percent"],
+    "backlog": lambda row: -row["unread_bytes"],
+    "resent": lambda row: -row["resent"],
+}
+"""What the members can be sorted by."""
+
+HEADINGS = (
+    *("member", "role", "up", "rtt ms", "msg/s out", "msg/s in", "out", "in"),
+    *("window", "backlog", "resent/s", "lost/s"),
+)
+LEGEND = (
+    "up: since it joined · rtt: until its report came · window: of the send window in use ·"
+    " backlog: bytes its application has not taken · lost/s: messages it had to ask for"
+)
+HISTORY_LINES = 8
+
+
+def ordered(members: Sequence[MemberRow], sort: str) -> list[MemberRow]:
+    """The members in the order that the user wants."""
+    return sorted(members, key=SORTS[sort])  # type: ignore[arg-type]
+
+
+def lines_of(snapshot: Snapshot, sort: str = "seniority", frozen: bool = False) -> Iterator[str]:
+    """The whole group as lines, the most important first."""
+    members = ordered(snapshot["members"], sort)
+    kind = "closed group" if snapshot["is_closed_group"] else "open group"
+    clock = time.strftime("%H:%M:%S", time.localtime(snapshot["at"]))
+    state = "FROZEN at" if frozen else "at"
+    yield printable(
+        f"{snapshot['group']}: view {snapshot['view']}, {len(members)} members, {kind};"
+        f" watched by {snapshot['watched_by']} {state} {clock}"
+    )
+    yield ""
+    yield from _table([HEADINGS, *map(_cells, members)])
+    yield ""
+    troubles = [line for row in members for line in _troubles(row, snapshot["view"])]
+    yield from troubles or ["no member waits, is silent or drops anything"]
+    yield ""
+    yield "views, the latest first:"
+    for record in reversed(snapshot["history"][-HISTORY_LINES:]):
+        at = time.strftime("%H:%M:%S", time.localtime(record["at"]))
+        yield printable(f"  {at}  view {record['number']}: {record['why']}")
+
+
+def details_of(row: MemberRow) -> Iterator[str]:
+    """All that is known of one member."""
+    yield printable(f"{row['name']} ({row['address']}) at {row['endpoint']}, process {row['pid']}")
+    yield f"  {row['role']} in view {row['view']}, up {seconds_text(row['uptime'])}"
+    yield f"  {row['window_messages']:,} messages are {row['window_percent']:.0f} % of its window"
+    yield f"  {row['unread_bytes']:,} bytes wait for its application"
+    for reason, count in row["drops"].items():
+        yield printable(f"  dropped {reason}: {count:,}")
+
+
+def _cells(row: MemberRow) -> tuple[str, ...]:
+    if row["age"] < 0:
+        return (printable(row["name"]), "no answer yet", *[""] * (len(HEADINGS) - 2))
+    return (
+        printable(row["name"]),
+        printable(row["role"]),
+        seconds_text(row["uptime"]),
+        f"{row['round_trip_ms']:.1f}",
+        f"{row['messages_out']:,.0f}",
+        f"{row['messages_in']:,.0f}",
+        f"{size_text(row['bytes_out'])}/s",
+        f"{size_text(row['bytes_in'])}/s",
+        f"{row['window_percent']:.0f} %",
+        size_text(row["unread_bytes"]),
+        f"{row['resent']:,.0f}",
+        f"{row['requested']:,.0f}",
+    )
+
+
+def _troubles(row: MemberRow, view: int) -> Iterator[str]:
+    name = row["name"]
+    if row["waits_for"]:
+        whom = ", ".join(row["waits_for"])
+        yield printable(f"WAITS    {name} waits for {whom} since {row['waits_seconds']:.1f} s")
+    if row["age"] > SILENT_SECONDS:
+        yield printable(f"SILENT   {name} has not answered for {row['age']:.0f} s")
+    elif row["age"] < 0:
+        yield printable(f"SILENT   {name} has not answered yet")
+    elif row["view"] != view:
+        yield printable(f"APART    {name} is in view {row['view']}")
+    if row["suspects"]:
+        yield printable(f"SUSPECTS {name} suspects {', '.join(row['suspects'])}")
+    for reason, rate in row["rising_drops"].items():
+        yield printable(f"DROPS    {name} drops {reason}: {rate:,.0f} per second")
+
+
+def seconds_text(seconds: float) -> str:
+    """A time in the largest unit that fits."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def size_text(nbytes: float) -> str:
+    """Bytes in the largest unit that fits."""
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if nbytes >= size:
+            return f"{nbytes / size:.1f} {unit}"
+    return f"{nbytes:.0f} B"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        texts = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        yield "  ".join([*texts, *numbers]).rstrip()

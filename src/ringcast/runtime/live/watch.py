@@ -1,0 +1,255 @@
+"""Watches a group from one member: asks all members, and turns their reports into rates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple, TypedDict
+
+from ringcast.core.model.address import Address
+from ringcast.runtime.api.base import GroupBase
+from ringcast.runtime.member.stats import MemberReport, ViewRecord, WindowStats, unpacked
+from ringcast.services.inquiries import Received
+
+SILENT_SECONDS = 3.0
+"""A member whose last report is older than this is shown as silent."""
+
+
+class Figures(TypedDict):
+    """What a member says of itself. Rates are per second."""
+
+    role: str
+    pid: int
+    uptime: float
+    view: int
+    messages_out: float
+    messages_in: float
+    bytes_out: float
+    bytes_in: float
+    window_percent: float
+    window_messages: int
+    unread_bytes: int
+    """Bytes that wait for its application, or were put aside for it."""
+    resent: float
+    requested: float
+    waits_for: list[str]
+    waits_seconds: float
+    suspects: list[str]
+    drops: dict[str, int]
+    """Drops by reason, since the member began."""
+    rising_drops: dict[str, float]
+    """Drops that rise, per second."""
+
+
+class MemberRow(Figures):
+    """One member, as the live view shows it."""
+
+    name: str
+    address: str
+    endpoint: str
+    age: float
+    """Seconds since its last report; -1 when there was none."""
+    round_trip_ms: float
+
+
+class Snapshot(TypedDict):
+    """The whole group at one moment."""
+
+    group: str
+    watched_by: str
+    at: float
+    is_closed_group: bool
+    view: int
+    members: list[MemberRow]
+    history: list[ViewRecord]
+    """The latest view last."""
+
+
+class _Sample(NamedTuple):
+    at: float
+    report: MemberReport
+
+
+class GroupWatch:
+    """The group as seen from one member; `look` once a second or so."""
+
+    def __init__(self, group: GroupBase) -> None:
+        self._group = group
+        self._service = group._service
+        self._samples: dict[Address, tuple[_Sample, _Sample]] = {}
+        """The last two reports of each member."""
+
+    def look(self) -> Snapshot:
+        """What the members have said until now; asks them anew for the next look."""
+        reports = self._service.inquire()
+        now, view = time.monotonic(), self._group.view
+        for address, received in reports.items():
+            self._keep(address, received)
+        self._samples = {a: kept for a, kept in self._samples.items() if a in view}
+        rows = [
+            self._row(peer.address, peer.name, peer.endpoint, reports.get(peer.address), now)
+            for peer in view.peers
+        ]
+        own = self._samples[self._group.me][1].report
+        oldest = max((kept[1].report for kept in self._samples.values()), key=_uptime)
+        return {
+            "group": own["group"],
+            "watched_by": self._group.name,
+            "at": time.time(),
+            "is_closed_group": own["is_closed_group"],
+            "view": view.id.number,
+            "members": rows,
+            "history": _joined_histories(oldest["history"], own["history"]),
+        }
+
+    def _keep(self, address: Address, received: Received) -> None:
+        known = self._samples.get(address)
+        if known is not None and known[1].at == received.at:
+            return
+        try:
+            sample = _Sample(received.at, unpacked(received.content))
+            _check(sample)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return  # Of another version, or made up.
+        self._samples[address] = (known[1] if known else sample, sample)
+
+    def _row(
+        self, address: Address, name: str, endpoint: str, received: Received | None, now: float
+    ) -> MemberRow:
+        samples, row = self._samples.get(address), _empty_row(name, str(address), endpoint)
+        if samples is None:
+            return row
+        row = {**row, **_figures(*samples)}
+        row["age"] = now - samples[1].at
+        row["round_trip_ms"] = 0.0 if received is None else received.round_trip * 1_000
+        return row
+
+
+def _figures(before: _Sample, after: _Sample) -> Figures:
+    """What two reports of a member say; rates are those between them."""
+    report, seconds = after.report, max(after.at - before.at, 0.001)
+
+    def rate(new: int, old: int) -> float:
+        return max(0.0, (new - old) / seconds)
+
+    rates = [rate(*pair) for pair in zip(_totals(report), _totals(before.report), strict=True)]
+    drops, dropped_before = _drops(report), _drops(before.report)
+    blocked = report["blocked_senders"]
+    return {
+        "role": str(report.get("membership", {}).get("role", "")),
+        "pid": int(report["pid"]),
+        "uptime": float(report["uptime"]),
+        "view": int((report["view"] or "0").partition("@")[0]),
+        "messages_out": rates[0],
+        "messages_in": rates[1],
+        "bytes_out": rates[2],
+        "bytes_in": rates[3],
+        "resent": rates[4],
+        "requested": rates[5],
+        "window_percent": _window_percent(report["window"]),
+        "window_messages": int(report["window"]["messages"]),
+        "unread_bytes": int(report["unread_bytes"]) + report["application"].get("aside_bytes", 0),
+        "waits_for": [str(name) for name in report["waits_for"]] if blocked else [],
+        "waits_seconds": float(max(blocked, default=0.0)),
+        "suspects": _suspects(report),
+        "drops": drops,
+        "rising_drops": {
+            reason: rate(count, dropped_before.get(reason, 0))
+            for reason, count in drops.items()
+            if count > dropped_before.get(reason, 0)
+        },
+    }
+
+
+def _check(sample: _Sample) -> None:
+    """Raises what a report raises that is not one."""
+    _figures(sample, sample)
+    for record in sample.report["history"]:
+        _ = float(record["at"]), int(record["number"]), str(record["why"])
+        _ = [str(name) for name in record["members"]]
+    _ = str(sample.report["group"]), bool(sample.report["is_closed_group"])
+
+
+def _empty_row(name: str, address: str, endpoint: str) -> MemberRow:
+    """A member that has not answered."""
+    return {
+        "name": name,
+        "address": address,
+        "endpoint": endpoint,
+        "role": "",
+        "pid": 0,
+        "uptime": 0.0,
+        "view": 0,
+        "age": -1.0,
+        "round_trip_ms": 0.0,
+        "messages_out": 0.0,
+        "messages_in": 0.0,
+        "bytes_out": 0.0,
+        "bytes_in": 0.0,
+        "window_percent": 0.0,
+        "window_messages": 0,
+        "unread_bytes": 0,
+        "resent": 0.0,
+        "requested": 0.0,
+        "waits_for": [],
+        "waits_seconds": 0.0,
+        "suspects": [],
+        "drops": {},
+        "rising_drops": {},
+    }
+
+
+def _joined_histories(old: list[ViewRecord], own: list[ViewRecord]) -> list[ViewRecord]:
+    """What the oldest member remembers, and the views that are newer than its report."""
+    last = max((record["number"] for record in old), default=0)
+    return [*old, *(record for record in own if record["number"] > last)]
+
+
+def _totals(report: MemberReport) -> tuple[int, int, int, int, int, int]:
+    """Messages out and in, bytes out and in, messages resent and requested, since the beginning."""
+    multicast = report.get("multicast", {})
+    windows = multicast.get("windows")
+    taken = sum(_number(w, "delivered") for w in _maps(windows).values())
+    transport, counters = report["transport"], report["counters"]
+    return (
+        _number(multicast.get("sent"), "high"),
+        taken,
+        transport.get("sent_bytes", 0),
+        transport.get("received_bytes", 0),
+        counters.get("resent", 0),
+        counters.get("requested", 0),
+    )
+
+
+def _drops(report: MemberReport) -> dict[str, int]:
+    both = {**report["counters"], **report["transport"]}
+    return {
+        name.removeprefix("dropped_"): count
+        for name, count in both.items()
+        if name.startswith("dropped_") and count
+    }
+
+
+def _window_percent(window: WindowStats) -> float:
+    messages = window["messages"] / window["capacity"] if window["capacity"] else 0.0
+    nbytes = window["bytes"] / window["max_bytes"] if window["max_bytes"] else 0.0
+    return 100.0 * max(messages, nbytes)
+
+
+def _suspects(report: MemberReport) -> list[str]:
+    names = {peer["address"]: peer["name"] for peer in report["peers"]}
+    found = report.get("failure", {}).get("suspected", [])
+    return [names.get(str(a), str(a)) for a in found] if isinstance(found, list) else []
+
+
+def _uptime(report: MemberReport) -> float:
+    return report["uptime"]
+
+
+def _maps(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object, key: str) -> int:
+    found = _maps(value).get(key, 0)
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,1 @@
+"""Waiting and waking: wakers for threads, waiting callers, locks."""

@@ -1,0 +1,378 @@
+"""The driver: makes sure that some thread steps the member when datagrams arrive or timers are due.
+
+The driver has a thread of its own, so that the member answers other members while the application,
+or its event loop, is busy. But handing messages from thread to thread costs more than handling
+them. So a caller that waits for messages steps the member itself: a thread in `attend`, or an
+event loop that watches the transport's descriptors. Meanwhile the driver's thread runs the timers,
+and takes over only what waits longer than `GRACE_SECONDS`, for example while the loop is blocked.
+
+**Spinning.** A caller that has just sent a single message polls for the answer for `SPIN_SECONDS`
+before it sleeps: waking a thread costs more than that. Spin back-off: after each spin that times
+out, skip the next 1, 2, 4 … spins, up to `SPIN_SKIPS_MAX`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from ringcast.core.model.batch import Batch
+from ringcast.core.model.events import Event
+from ringcast.errors import Closed
+from ringcast.runtime.loop.forks import tell_forks
+from ringcast.runtime.loop.locks import owned_lock
+from ringcast.runtime.loop.waiters import MakeWaiter, ThreadWaiter, Waiter
+from ringcast.runtime.loop.waker import two_wakers
+from ringcast.runtime.member.member import Member
+from ringcast.runtime.member.outgoing import FLUSH_SECONDS
+
+GRACE_SECONDS = 0.005
+"""Seconds that an attending caller may take before the driver's thread takes over."""
+SPIN_SECONDS = 0.000_3
+"""Seconds for which a caller that sent a single message polls for an answer before it sleeps."""
+SPIN_SKIPS_MAX = 16
+"""The most spins that are skipped after spins that timed out."""
+MORE_LIKELY_MESSAGES = 32
+"""After this many messages at once it is likely that more have arrived already."""
+DETACH_WAIT = 60.0
+"""Seconds that a loop has to stop watching a descriptor; the descriptor is not closed before."""
+FOREVER = float("inf")
+
+
+class Driver:
+    """Runs a member until it is closed."""
+
+    def __init__(self, member: Member, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: the time for spinning; a test gives its own."""
+        self.member = member
+        self._clock = clock
+        fds = member.transport.filenos()
+        self._waker, self._caller_waker = two_wakers(fds)
+        self._caller_lock, self._has_caller_lock = owned_lock()
+        """Held by the thread that attends to the member."""
+        self._waiting_thread = ThreadWaiter()
+        """The waiter of the thread that waits at `_caller_waker`; used again for each wait."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that attends to the member."""
+        self._attended_until = -FOREVER
+        self._has_come = False
+        """Whether datagrams wait at the transport, as far as callers of `take` know."""
+        self.asks = False
+        """Whether a single message, a call or a reply was just sent: an answer may follow."""
+        self._spin_seconds = SPIN_SECONDS if _cores() > 1 else 0.0
+        """0 on a single core, where the answering process cannot run until this one sleeps."""
+        self._spins_to_skip = self._last_skip = 0
+        """Spins that are still skipped, and the length of the last back-off."""
+        self._spin_until = 0.0
+        """When the current spin ends; 0 when there is none."""
+        self._is_loop_spinning = False
+        """Whether the event loop spins."""
+        self._steps = 0
+        """Steps by attending callers: while it does not rise, none of them attends."""
+        self._end_lock = threading.Lock()
+        self._ended = self._abandoned = False
+        self._enders: list[Waiter] = []
+        name = f"ringcast-{member.peer.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        tell_forks(self)
+        self.member.alarm = self._waker.wake
+        self.member.start()
+        self._thread.start()
+
+    # The thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        member, waker = self.member, self._waker
+        try:
+            due = member.step()
+            while member.closed is None:
+                if self._abandoned:
+                    member.leave()
+                if member.outgoing.hot:
+                    due = min(due, time.monotonic() + FLUSH_SECONDS)
+                came = waker.wait(due - time.monotonic())
+                # `wake` may have announced an earlier deadline meanwhile.
+                due = member.due if came and self._is_attended() else member.step()
+        except BaseException as error:
+            member.fail(error)
+        finally:
+            self._end()
+
+    def _is_attended(self) -> bool:
+        """Whether an attending caller handles what arrived, within `GRACE_SECONDS`."""
+        if time.monotonic() >= self._attended_until:
+            return False
+        steps = self._steps
+        self._waker.wait_for_wake(GRACE_SECONDS)
+        if self._steps != steps or self.member.is_stepping:
+            return True
+        self._attended_until = -FOREVER
+        return False
+
+    def _end(self) -> None:
+        self._detach()
+        self.member.shut()
+        with self._caller_lock:  # The attending thread has been told.
+            self._waker.close()
+            self._caller_waker.close()
+        with self._end_lock:
+            self._ended = True
+            enders, self._enders = self._enders, []
+        for waiter in enders:
+            waiter.tell()
+
+    def ender(self, make_waiter: MakeWaiter) -> Waiter | None:
+        """A waiter that is told when the member has released everything; None when it has."""
+        with self._end_lock:
+            if self._ended:
+                return None
+            waiter = make_waiter()
+            self._enders.append(waiter)
+            return waiter
+
+    def abandon(self) -> bool:
+        """No caller can use the group any more: leave. False when it is over. Takes no lock."""
+        if self._ended or self.member.left or self.member.closed is not None:
+            return False
+        self._abandoned = True
+        with contextlib.suppress(OSError):  # The driver has just ended.
+            self._waker.wake()
+        return True
+
+    def on_fork(self, reason: str) -> None:
+        """In a forked child, which lacks the thread: release everything and send nothing."""
+        self._caller_lock, self._has_caller_lock = owned_lock()
+        self._end_lock, self._ended, self._loop = threading.Lock(), True, None
+        self.member.disown(reason)
+        self._waker.close()
+        self._caller_waker.close()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the running thread is inside a call, for example below a signal handler."""
+        return self._has_caller_lock() or self.member.is_inside()
+
+    # A thread that takes events -------------------------------------------------------------------
+
+    def take(self, limit: int, who: object) -> list[Event]:
+        """The next events; the calling thread or task is expected again soon, and so attends."""
+        self._steps += 1
+        self._attended_until = time.monotonic() + GRACE_SECONDS
+        events = self.member.take(limit, who, self._has_come)
+        if events:
+            self.answered()
+        # After a full take more datagrams have arrived meanwhile; else it is cheaper to wait.
+        self._has_come = sum(map(_count, events)) >= MORE_LIKELY_MESSAGES
+        return events
+
+    def listen(self, until: float, has_more: Callable[[], bool]) -> None:
+        """Wait until there may be something to take, the member is closed or `until` is reached.
+
+        has_more: whether there is no need to wait; waiters are told when it changes.
+        """
+        if not self._has_caller_lock() and self._caller_lock.acquire(blocking=False):
+            try:
+                self._wait_for_events(until, has_more)
+            finally:
+                self._caller_lock.release()
+            return
+        waiter = self.member.watch(ThreadWaiter)
+        if waiter is not None:
+            assert isinstance(waiter, ThreadWaiter)
+            if has_more() or not waiter.wait(_left(until)):
+                self.member.unwatch(waiter)
+
+    def _wait_for_events(self, until: float, has_more: Callable[[], bool]) -> None:
+        if self._should_spin() and self._spin():
+            self._has_come = True
+            return
+        thread = self._waiting_thread
+        thread.prepare(self._caller_waker)
+        if self.member.watch(self._the_waiting_thread) is None:
+            return
+        self._attended_until = FOREVER
+        try:
+            if not thread.told and not has_more():
+                self._has_come = self._caller_waker.wait(until - time.monotonic())
+        except OSError as error:
+            self._on_waker_error(error)
+        finally:
+            self._attended_until = time.monotonic() + GRACE_SECONDS
+            if not thread.told:
+                self.member.unwatch(thread)
+
+    def _should_spin(self) -> bool:
+        """Whether to spin, since a message was just sent and the back-off allows it."""
+        if self.asks:
+            self.asks = False
+            if self._spins_to_skip:
+                self._spins_to_skip -= 1
+            else:
+                self._spin_until = self._clock() + self._spin_seconds
+        return self._spin_until > 0.0
+
+    def answered(self) -> None:
+        """Something arrived that may be the answer: end the spin and the back-off."""
+        if self._spin_until:
+            self._spin_until, self._last_skip = 0.0, 0
+
+    def _spin_timed_out(self) -> None:
+        """No answer arrived: lengthen the back-off."""
+        self._spins_to_skip = self._last_skip = min(2 * self._last_skip or 1, SPIN_SKIPS_MAX)
+        self._spin_until = 0.0
+
+    def _spin(self) -> bool:
+        """Poll until something arrives or the spin times out; whether something arrived."""
+        poll, until, clock = self._caller_waker.poll, self._spin_until, self._clock
+        while clock() < until:
+            if poll():
+                return True
+        self._spin_timed_out()
+        return False
+
+    def _the_waiting_thread(self) -> Waiter:
+        return self._waiting_thread
+
+    def _on_waker_error(self, error: OSError) -> None:
+        if self.member.closed is None:
+            self.member.fail(error)
+        # Else the member was closed meanwhile, and its waiters are told.
+
+    # A thread that attends ------------------------------------------------------------------------
+
+    def attend(self, until: float) -> None:
+        """Wait until there is something to take, the member is closed or `until` is reached."""
+        waiter = self.member.watch(ThreadWaiter)
+        if waiter is not None:
+            assert isinstance(waiter, ThreadWaiter)
+            self.wait(waiter, until)
+            if not waiter.told:
+                self.member.unwatch(waiter)
+
+    def wait(self, waiter: Waiter, until: float) -> None:
+        """Attend until told, or until `until`; just wait while another thread attends."""
+        assert isinstance(waiter, ThreadWaiter)
+        if self._has_caller_lock() or not self._caller_lock.acquire(blocking=False):
+            waiter.wait(_left(until))
+            return
+        try:
+            self._attend(waiter, until)
+        finally:
+            self._caller_lock.release()
+
+    def _attend(self, waiter: ThreadWaiter, until: float) -> None:
+        waiter.waker = waker = self._caller_waker
+        self._attended_until = FOREVER
+        try:
+            while not waiter.told and (left := until - time.monotonic()) > 0:
+                if (self._should_spin() and self._spin()) or waker.wait(left):
+                    self.step()
+        except OSError as error:
+            self._on_waker_error(error)
+        finally:
+            self._attended_until = time.monotonic() + GRACE_SECONDS
+
+    def step(self) -> None:
+        """Handle what arrived and what is due, instead of the driver's thread. Raises Closed."""
+        self._steps += 1
+        self._attended_until = FOREVER
+        try:
+            self.member.step()
+        except (
+            BaseException
+        ) as error:  # An interrupt as well: the stack is in the middle of a step.
+            self.member.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            raise Closed(f"the group is closed: {self.member.closed}") from error
+
+    # An event loop that attends -------------------------------------------------------------------
+
+    def attach(self) -> None:
+        """Let the running event loop attend, if no other does, until `detach`."""
+        if self._loop is not None or self.member.closed is not None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            fds = self.member.transport.filenos()
+            for fd in fds:
+                loop.add_reader(fd, self._on_readable)
+        except (OSError, ValueError) as error:  # The descriptor is gone.
+            self.member.fail(error)
+            return
+        self._loop, self._fds = loop, fds
+
+    def detach(self) -> None:
+        """The running event loop stops attending."""
+        if self._loop is not None and self._loop is asyncio.get_running_loop():
+            for fd in self._fds:
+                self._loop.remove_reader(fd)
+            self._loop = None
+            self._attended_until = -FOREVER
+
+    def spin_in_loop(self) -> None:
+        """Spin in the running loop, if a message was just sent; its other tasks run meanwhile."""
+        loop = asyncio._get_running_loop()
+        if (
+            loop is not None
+            and loop is self._loop
+            and self._should_spin()
+            and not self._is_loop_spinning
+        ):
+            self._is_loop_spinning = True
+            loop.call_soon(self._spin_in_loop)
+
+    def _spin_in_loop(self) -> None:
+        if self._loop is not None and self._clock() < self._spin_until:
+            self._loop.call_soon(self._spin_in_loop)
+            return
+        self._is_loop_spinning = False
+        if self._spin_until:
+            self._spin_timed_out()
+
+    def _on_readable(self) -> None:
+        if readers := self.member.readers():  # They take what arrived themselves.
+            self._attended_until = time.monotonic() + GRACE_SECONDS
+            self._has_come = True
+            for reader in readers:
+                reader.resume()
+            return
+        with contextlib.suppress(Closed):  # Waiters are told.
+            self.step()
+
+    def _detach(self) -> None:
+        """Make the loop stop watching, from the driver's thread."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        done = threading.Event()
+
+        def stop() -> None:
+            self.detach()
+            done.set()
+
+        with contextlib.suppress(RuntimeError):  # The loop was closed meanwhile.
+            loop.call_soon_threadsafe(stop)
+            done.wait(DETACH_WAIT)
+
+
+def _count(event: Event) -> int:
+    return len(event) if isinstance(event, Batch) else 0
+
+
+def _cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _left(until: float) -> float | None:
+    return None if until == FOREVER else until - time.monotonic()

@@ -1,0 +1,67 @@
+"""Whether a member's group is open or closed, and what follows from it for stack and network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ringcast.closed.keys import Keys, load_keys
+from ringcast.closed.seal import GroupSeal
+from ringcast.core.model.address import Address
+from ringcast.core.wire.codec import group_id
+from ringcast.core.wire.placement import Placement
+from ringcast.errors import LocalError
+from ringcast.runtime.net.transport import Transport
+
+
+class Credentials(NamedTuple):
+    """The keys that a member was given, and the file that they are from."""
+
+    keys: Keys = ()
+    path: Path | None = None
+
+
+NO_KEYS = Credentials()
+
+
+class Security:
+    """The seal of one life of a member, if its group is closed."""
+
+    def __init__(
+        self, credentials: Credentials, group: str, me: Address, transport: Transport
+    ) -> None:
+        """Opens the transport. Raises ConfigError."""
+        self._path = credentials.path
+        self._transport = transport
+        self.seal = GroupSeal(credentials.keys, group, me) if credentials.keys else None
+        if self.seal is None:
+            transport.open(me, group_id(group))
+        else:
+            transport.secure(self.seal)
+            transport.open(me, self.seal.tags[0])
+
+    def use(self, placement: Placement) -> None:
+        """Let the transport place datagrams; a sealed one has to be opened first."""
+        if self.seal is None:
+            self._transport.use(placement)
+
+    def reload(self) -> None:
+        """Read the key file anew. Raises ConfigError, and keeps the keys then."""
+        if self.seal is None or self._path is None:
+            raise LocalError("this member has no key file: join with key_file= to reload its keys")
+        self.seal.use(load_keys(self._path))
+        self._transport.secure(self.seal)
+
+    def facts(self) -> dict[str, object]:
+        """Open or closed, and the ids of the keys, the one that seals first."""
+        return {
+            "is_closed_group": self.seal is not None,
+            "key_ids": [] if self.seal is None else list(self.seal.key_ids),
+        }
+
+    def __str__(self) -> str:
+        if self.seal is None:
+            return "the group is open: anybody who reaches it may join, read and send"
+        first, *others = self.seal.key_ids
+        opens = f", also opens {', '.join(others)}" if others else ""
+        return f"the group is closed (key id {first}{opens})"

@@ -1,0 +1,1 @@
+"""Transports: UDP, TCP and a network inside one process."""

@@ -1,0 +1,77 @@
+"""Segmentation offload: many datagrams of one size in one system call (Linux, udp(7)).
+
+With UDP_SEGMENT a send takes up to 64 datagrams as one buffer, which the device or the kernel cuts;
+with UDP_GRO a receive returns such datagrams as one buffer, with their size as ancillary data.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from ringcast.core.wire.outbox import Datagram, Target
+
+_UDP_SEGMENT = 103
+_UDP_GRO = 104
+SEGMENTS_MAX = 64
+BUFFER_MAX = 65_000
+"""Bytes in one system call; with its headers, an IP packet has up to 65,535."""
+SEGMENT_SIZE_MAX = BUFFER_MAX // 2
+UNSUPPORTED = frozenset(
+    (errno.EINVAL, errno.EIO, errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EMSGSIZE)
+)
+"""Errors with which a kernel or a device says that it cannot cut these datagrams."""
+ANCILLARY_SIZE = socket.CMSG_SPACE(4)
+
+Ancillary = list[tuple[int, int, bytes]]
+
+
+def can_segment(sock: socket.socket) -> bool:
+    """Whether the kernel knows UDP_SEGMENT."""
+    with suppress(OSError):
+        sock.getsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT)
+        return True
+    return False
+
+
+def coalesce(sock: socket.socket) -> bool:
+    """Have datagrams that arrive together received as one buffer; whether the kernel can."""
+    with suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
+        return True
+    return False
+
+
+def segment_size(ancillary: Ancillary) -> int:
+    """The size of the datagrams in a buffer that was received; 0 when it is one datagram."""
+    for level, kind, data in ancillary:
+        if level == socket.IPPROTO_UDP and kind == _UDP_GRO:
+            (size,) = struct.unpack_from("@i", data)
+            return int(size)
+    return 0
+
+
+def segment_request(size: int) -> Ancillary:
+    """What asks the kernel to cut a buffer into datagrams of this size."""
+    return [(socket.IPPROTO_UDP, _UDP_SEGMENT, struct.pack("@H", size))]
+
+
+def grouped(datagrams: Sequence[Datagram]) -> Iterator[tuple[Target, Sequence[Datagram]]]:
+    """Neighbours with one target that can leave in one call: all of one size but the last, which
+    may be smaller."""
+    begin = 0
+    while begin < len(datagrams):
+        target, _, size = datagrams[begin]
+        end, last = begin + 1, begin + min(SEGMENTS_MAX, max(1, BUFFER_MAX // size))
+        while end < len(datagrams) and end < last:
+            following = datagrams[end]
+            if following.target != target or following.nbytes > size:
+                break
+            end += 1
+            if following.nbytes < size:
+                break
+        yield target, datagrams[begin:end]
+        begin = end

@@ -1,0 +1,117 @@
+"""Limits for strangers: connections whose address is not in the view.
+
+Anybody may connect to a member, say hello and send. Members of the view come first:
+
+- strangers together are read at `RATE` bytes a second at the most, in small reads; beyond it their
+  bytes wait in the kernel, and TCP stops them;
+- a stranger that is silent for `IDLE_SECONDS` is ended;
+- endpoints that strangers have named are called `CALLS` times a second at the most, so that nobody
+  can use a member to connect to others;
+- where there are as many connections as allowed, the stranger that was silent for the longest is
+  ended for a new connection.
+
+A member without a view cannot tell who is a stranger, and limits nobody.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable, Sequence
+
+from ringcast.core.model.address import Address
+from ringcast.runtime.net.connection import READ_SIZE, Connection
+
+RATE = 250_000
+"""Bytes a second that are read from all strangers together."""
+BURST = 1_000_000
+"""Bytes that they may send on top of that after a pause."""
+STRANGER_READ_SIZE = 65_536
+"""Bytes of one read from a stranger."""
+CALLS = 20
+"""Calls a second to members that are not in the view."""
+IDLE_SECONDS = 30.0
+"""Seconds of silence after which a stranger is ended."""
+NEVER = float("inf")
+
+
+def connections_allowed(wanted: int) -> int:
+    """How many connections to allow: at most half of the descriptors that the process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft == resource.RLIM_INFINITY else max(2, min(wanted, soft // 2))
+
+
+class StrangerLimits:
+    """Who is a stranger, and what strangers have used."""
+
+    def __init__(self) -> None:
+        self.members: Sequence[Address] = ()
+        """Those of the view."""
+        self._known: frozenset[Address] = frozenset()
+        self._tokens = float(BURST)
+        self._counted_at = 0.0
+        self._calls, self._called_at = float(CALLS), 0.0
+        self.throttled: set[Connection] = set()
+        """Connections that are not read until `resume_at`."""
+        self.resume_at = NEVER
+        self.sweep_at = NEVER
+        """When to look for silent strangers."""
+
+    def view(self, members: Sequence[Address], now: float) -> None:
+        """These are the members of the view."""
+        self.members, self._known = members, frozenset(members)
+        self.sweep_at = min(self.sweep_at, now + IDLE_SECONDS)
+        if self.throttled:
+            self.resume_at = now
+
+    def is_stranger(self, connection: Connection) -> bool:
+        """Whether a connection reaches nobody in the view."""
+        return bool(self._known) and connection.address not in self._known
+
+    def read_size(self, connection: Connection) -> int:
+        """How many bytes to read at once."""
+        return STRANGER_READ_SIZE if self.is_stranger(connection) else READ_SIZE
+
+    def spend(self, connection: Connection, nbytes: int, now: float) -> bool:
+        """A stranger has sent bytes; True when it is not to be read for a while."""
+        self._tokens = min(self._tokens + (now - self._counted_at) * RATE, BURST) - nbytes
+        self._counted_at = now
+        if self._tokens > 0:
+            return False
+        self.throttled.add(connection)
+        self.resume_at = now - self._tokens / RATE
+        return True
+
+    def may_call(self, target: Address | str, now: float) -> bool:
+        """Whether to call; always for members of the view, and for configured endpoints."""
+        if isinstance(target, str) or not self._known or target in self._known:
+            return True
+        self._calls = min(self._calls + (now - self._called_at) * CALLS, CALLS)
+        self._called_at = now
+        if self._calls < 1.0:
+            return False
+        self._calls -= 1.0
+        return True
+
+    def resumed(self) -> list[Connection]:
+        """The time is over: those to read again."""
+        resumed, self.throttled, self.resume_at = list(self.throttled), set(), NEVER
+        return resumed
+
+    def sweep(self, connections: Iterable[Connection], now: float) -> list[Connection]:
+        """The strangers that were silent for too long."""
+        self.sweep_at = now + IDLE_SECONDS / 2 if self._known else NEVER
+        silent_since = now - IDLE_SECONDS
+        return [
+            connection
+            for connection in connections
+            if connection.heard_at < silent_since and self.is_stranger(connection)
+        ]
+
+    def most_silent(self, connections: Iterable[Connection]) -> Connection | None:
+        """The stranger to end for a new connection; of those who called, while there is no view."""
+        found = (
+            connection
+            for connection in connections
+            if connection.endpoint is None and (not self._known or self.is_stranger(connection))
+        )
+        return min(found, key=lambda connection: connection.heard_at, default=None)

@@ -1,0 +1,40 @@
+"""A member's metrics for Prometheus, at a port: `GET /metrics`, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from ringcast.errors import ConfigError
+from ringcast.runtime.net.endpoints import split_endpoint
+from ringcast.runtime.ops.json_fields import Plain
+from ringcast.runtime.ops.metrics import render
+from ringcast.runtime.ops.page_server import Page, PageServer
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PATH = "/metrics"
+
+
+class Exporter(PageServer):
+    """Answers scrapes in a thread of its own until `close`."""
+
+    def __init__(self, where: int | str, status: Callable[[], Plain]) -> None:
+        """where: a port of this machine's loopback address, or "host:port". Raises ConfigError."""
+
+        def answer(path: str, host: str) -> Page:
+            if path != PATH:
+                reason = f"the metrics are at {PATH}".encode()
+                return Page("", reason, HTTPStatus.NOT_FOUND)
+            return Page(CONTENT_TYPE, render(status()).encode())
+
+        super().__init__("metrics", *_split(where), answer)
+
+
+def _split(where: int | str) -> tuple[str, int]:
+    if isinstance(where, int):
+        if not 0 <= where <= 65_535:
+            raise ConfigError(f"metrics is {where}: give a port from 0 to 65535, or host:port")
+        return "127.0.0.1", where
+    if not isinstance(where, str):
+        raise ConfigError(f"metrics is {where!r}: give a port, or host:port")
+    return split_endpoint(where)

@@ -1,0 +1,176 @@
+"""The state of members in the text format of Prometheus: counters, window marks, who waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ringcast.core.stack.counters import declared
+from ringcast.runtime.ops.json_fields import (
+    Plain,
+    blocked_in,
+    map_in,
+    names_in,
+    numbers_in,
+    text_in,
+    texts_in,
+)
+
+GAUGES = {"receive_buffer"}
+"""Among the transport's counters: what may go down as well."""
+
+_HELP = {
+    "ringcast_members": "Members of the view.",
+    "ringcast_view_number": "The number of the view; it rises with each change.",
+    "ringcast_is_coordinator": "1 for the member that makes the next view.",
+    "ringcast_blocked_senders": "Calls of send that wait for room.",
+    "ringcast_blocked_seconds": "How long the one has waited that waits longest.",
+    "ringcast_waits_for": "1 for each member without whom nothing more can be sent.",
+    "ringcast_suspected": "1 for each member that is suspected to have crashed.",
+    "ringcast_acked": "The last of this member's messages that another one has delivered.",
+    "ringcast_credits": "Bytes that may be sent before all members have answered.",
+    "ringcast_incomplete_bytes": "Bytes of messages of which fragments are missing.",
+    "ringcast_datagram_bytes": "The largest datagram that this member sends.",
+    "ringcast_aside_bytes": "Bytes put aside while the application is blocked in its own send.",
+}
+
+_WINDOWS = {
+    "ringcast_sent": "This member's own messages",
+    "ringcast_window": "The messages of one sender",
+    "ringcast_unicast_sent": "The messages to one member alone",
+    "ringcast_unicast_window": "The messages of one sender for this member alone",
+}
+_MARKS = {
+    "low": "delivered by everybody up to here",
+    "delivered": "delivered up to here",
+    "handed": "handed to the application up to here",
+    "high": "known of up to here",
+    "missing": "how many are missing",
+    "bytes": "bytes that are held",
+}
+
+Sample = tuple[str, dict[str, str], float]
+"""The name of a metric, the labels besides the member's own, and the value."""
+
+
+def described() -> dict[str, str]:
+    """Every metric that is not a counter, with its meaning."""
+    marks = {
+        f"{window}_{mark}": f"{whose}: {what}."
+        for window, whose in _WINDOWS.items()
+        for mark, what in _MARKS.items()
+    }
+    return {**_HELP, **marks}
+
+
+def render(*snapshots: Plain) -> str:
+    """The state of one member or of several, as `Group.stats()` gives it, for Prometheus."""
+    families: dict[str, list[str]] = {}
+    for snapshot in snapshots:
+        own = {"group": text_in(snapshot, "group"), "member": text_in(snapshot, "name")}
+        for name, labels, value in _samples(snapshot):
+            line = f"{name}{_labels({**own, **labels})} {_number(value)}"
+            families.setdefault(name, []).append(line)
+    lines: list[str] = []
+    for name, samples in families.items():
+        if about := _about(name):
+            lines.append(f"# HELP {name} {about}")
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines.extend([f"# TYPE {name} {kind}", *samples])
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def _about(name: str) -> str:
+    window, _, mark = name.rpartition("_")
+    if window in _WINDOWS and mark in _MARKS:
+        return f"{_WINDOWS[window]}: {_MARKS[mark]}."
+    if name in _HELP:
+        return _HELP[name]
+    counter = name.removesuffix("_total")
+    for prefix in ("ringcast_transport_", "ringcast_"):
+        found = declared(counter.removeprefix(prefix)) if counter.startswith(prefix) else None
+        if found is not None:
+            return f"{found.about} In {found.unit}."
+    return ""
+
+
+# What is measured ---------------------------------------------------------------------------------
+
+
+def _samples(snapshot: Plain) -> Iterator[Sample]:
+    names = names_in(snapshot)
+    yield "ringcast_members", {}, len(texts_in(snapshot, "members"))
+    yield "ringcast_view_number", {}, _view_number(snapshot)
+    yield from _waiting(snapshot)
+    for part in snapshot.values():
+        if isinstance(part, Mapping):
+            yield from _of_part(part, names)
+    yield from _counters(map_in(snapshot, "counters"), "ringcast")
+    yield from _counters(map_in(snapshot, "transport"), "ringcast_transport")
+
+
+def _waiting(snapshot: Plain) -> Iterator[Sample]:
+    seconds = blocked_in(snapshot)
+    yield "ringcast_blocked_senders", {}, len(seconds)
+    yield "ringcast_blocked_seconds", {}, max(seconds, default=0.0)
+    for name in texts_in(snapshot, "waits_for") if seconds else ():
+        yield "ringcast_waits_for", {"peer": name}, 1
+
+
+def _of_part(part: Plain, names: Mapping[str, str]) -> Iterator[Sample]:
+    """What one part says, known by the words it uses."""
+    yield from _marks("ringcast_sent", {}, map_in(part, "sent"))
+    for peer, name in _peers(part, "windows", names):
+        yield from _marks("ringcast_window", {"sender": name}, peer)
+    for peer, name in _peers(part, "to", names):
+        yield from _marks("ringcast_unicast_sent", {"peer": name}, peer)
+    for peer, name in _peers(part, "from", names):
+        yield from _marks("ringcast_unicast_window", {"sender": name}, peer)
+    for address, value in numbers_in(map_in(part, "acks")):
+        yield "ringcast_acked", {"peer": names.get(address, address)}, value
+    for key, value in numbers_in(part):
+        if key in ("credits", "incomplete_bytes", "aside_bytes", "datagram_bytes"):
+            yield f"ringcast_{key}", {}, value
+    if "role" in part:
+        yield "ringcast_is_coordinator", {}, part["role"] == "coordinator"
+    for address in texts_in(part, "suspected"):
+        yield "ringcast_suspected", {"peer": names.get(address, address)}, 1
+
+
+def _marks(name: str, labels: dict[str, str], marks: Plain) -> Iterator[Sample]:
+    for mark, value in numbers_in(marks):
+        yield f"{name}_{'bytes' if mark == 'nbytes' else mark}", labels, value
+
+
+def _counters(counters: Plain, prefix: str) -> Iterator[Sample]:
+    for name, value in numbers_in(counters):
+        full = re.sub(r"\W", "_", f"{prefix}_{name}", flags=re.ASCII)
+        yield full if name in GAUGES else f"{full}_total", {}, value
+
+
+# Writing it down ----------------------------------------------------------------------------------
+
+
+def _peers(part: Plain, key: str, names: Mapping[str, str]) -> Iterator[tuple[Plain, str]]:
+    """Per member: what the part says about it, and its name."""
+    for address, value in map_in(part, key).items():
+        if isinstance(value, Mapping):
+            yield value, names.get(address, address)
+
+
+def _view_number(snapshot: Plain) -> int:
+    number = text_in(snapshot, "view").partition("@")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    pairs = [f'{name}="{_escaped(value)}"' for name, value in labels.items()]
+    return "{" + ",".join(pairs) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

@@ -1,0 +1,1 @@
+"""What differs between operating systems: each with the best that this one has."""

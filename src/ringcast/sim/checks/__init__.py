@@ -1,0 +1,1 @@
+"""The checks of the simulator: guarantees, memory bounds and recovery times."""

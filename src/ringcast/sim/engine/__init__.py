@@ -1,0 +1,1 @@
+"""The simulated world: virtual time, members, network and faults."""

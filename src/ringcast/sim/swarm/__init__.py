@@ -1,0 +1,1 @@
+"""The swarm: random stacks, networks and faults from a seed."""

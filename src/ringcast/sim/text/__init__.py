@@ -1,0 +1,1 @@
+"""Simulated runs as text: the space-time log, frames in words, scripts."""

@@ -1,0 +1,52 @@
+"""A table of groups on the driver, as Arrow, that gives out the lines of one sender at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+
+class SenderTable:
+    """The result of a query with the columns `sender`, `member` and `problem`.
+
+    Arrow takes about 130 bytes a line, and Python objects would take ten times that.
+    """
+
+    def __init__(self, table: DataFrame) -> None:
+        lines = table.toArrow()
+        sound = pc.is_null(lines.column("problem"))
+        self.unsound: list[dict[str, Any]] = lines.filter(pc.invert(sound)).to_pylist()
+        """The lines of rows that can't be used."""
+        self._lines = lines.filter(sound).sort_by("sender").combine_chunks()
+        sorted_senders = self._lines.column("sender").combine_chunks()
+        runs = pc.run_end_encode(sorted_senders)  # type: ignore[attr-defined]  # not in the stubs
+        self._places: dict[int, tuple[int, int]] = {}
+        start = 0
+        for sender, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            self._places[sender] = start, end - start
+            start = end
+
+    @property
+    def senders(self) -> list[int]:
+        """All senders, in order."""
+        return list(self._places)
+
+    def of(self, sender: int) -> list[dict[str, Any]]:
+        """The lines of one sender."""
+        return self._lines.slice(*self._places.get(sender, (0, 0))).to_pylist()
+
+    def column(self, name: str) -> list[Any]:
+        """The different values of a column."""
+        return self._lines.column(name).unique().to_pylist()
+
+    def least(self, name: str, limit: int) -> Iterator[tuple[int, int, int]]:
+        """Member, sender, and the least value of a column that has any: the least ones of all."""
+        known = self._lines.filter(pc.is_valid(self._lines.column(name)))
+        pairs = known.group_by(["member", "sender"]).aggregate([(name, "min")])
+        if pairs.num_rows > limit:
+            pairs = pairs.sort_by(f"{name}_min").slice(0, limit)
+        columns = (pairs.column(n).to_pylist() for n in ("member", "sender", f"{name}_min"))
+        yield from zip(*columns, strict=True)

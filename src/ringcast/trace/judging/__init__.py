@@ -1,0 +1,1 @@
+"""How a history is judged: summed up by view and sender, walked, explained."""

@@ -1,0 +1,159 @@
+"""What the checks across members need of a history: a line for each member, view and sender.
+
+However many messages there were, a summary has few lines. The checks in plain Python make it from
+rows, and the audit on Spark from sums; how it is judged is the same for both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+ViewKey = tuple[int, int]
+"""A view: its number, and who made it."""
+
+Source = tuple[ViewKey, int]
+"""A sender in a view."""
+
+Group = tuple[int, ViewKey, int]
+"""What is looked at on its own: member, view, sender."""
+
+
+class Range(NamedTuple):
+    """Messages first to last."""
+
+    first: int
+    last: int
+
+
+class PayloadSum(NamedTuple):
+    """What some messages contain: the sum of their digests, and their size."""
+
+    digest: int
+    nbytes: int
+
+
+class MemberList(tuple[int, ...]):
+    """The members of a view, in their order, with a quick answer to who is among them."""
+
+    _known: frozenset[int]
+
+    def __contains__(self, member: object) -> bool:
+        try:
+            return member in self._known
+        except AttributeError:
+            self._known = frozenset(self)
+            return member in self._known
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverProgress:
+    """A member's part in a view: with whom, and how it ended."""
+
+    members: tuple[int, ...]
+    next: ViewKey | None
+    """The view that the member went on to."""
+    closed: bool
+
+    @property
+    def crashed(self) -> bool:
+        """The trace just ends here."""
+        return self.next is None and not self.closed
+
+
+@dataclass
+class Summary:
+    """Who was where, what was sent, and how far everybody got with it."""
+
+    progress: dict[tuple[int, ViewKey], ReceiverProgress]
+    sent: dict[Source, Range] = field(default_factory=dict)
+    """What each sender sent in each view."""
+    delivered: dict[Group, Range] = field(default_factory=dict)
+    """What each member delivered, from where to where."""
+    sent_sums: dict[Source, PayloadSum] = field(default_factory=dict)
+    """Sums over the payloads; only where nothing else is wrong."""
+    delivered_sums: dict[Group, PayloadSum] = field(default_factory=dict)
+    """The same for what was delivered."""
+    places: dict[Group, Hashable] = field(default_factory=dict)
+    """Where each member delivered a sender's messages among those of all others: equal for equal
+    places, however runs are cut. Only where nothing else is wrong, and places are known."""
+    purged: dict[Source, int] = field(default_factory=dict)
+    """Up to where each sender forgot its messages."""
+    acked: dict[tuple[ViewKey, int, int], int] = field(default_factory=dict)
+    """By view, sender and receiver, up to where the sender heard that its messages were there."""
+    reinstalled: list[tuple[int, ViewKey]] = field(default_factory=list)
+    """Who installed which view more than once."""
+
+    def misplaced(self, member: int, view: ViewKey, sender: int, *, sending: bool) -> str | None:
+        """The cause why rows can't be where they are: the member or the sender is not there."""
+        part = self.progress.get((member, view))
+        if part is None and member in self.known_members.get(view, ()):
+            return "unrecorded-view"
+        if part is None:
+            return "uninstalled-sending" if sending else "uninstalled"
+        return None if sending or sender in part.members else "stranger"
+
+    def is_complete(self, view: ViewKey, sender: int) -> bool:
+        """Tell whether the rows of what was sent are all there: not if the sender crashed."""
+        part = self.progress.get((sender, view))
+        return part is not None and not part.crashed
+
+    def reached(self, member: int, view: ViewKey, sender: int) -> int | None:
+        """The last message that a member delivered; the one before the first if none."""
+        if reach := self.delivered.get((member, view, sender)):
+            return reach.last
+        begin = self.begins.get((view, sender))
+        return None if begin is None else begin - 1
+
+    def of_sender(self) -> Summary:
+        """An empty summary with the same views, for the messages of one sender."""
+        part = Summary(self.progress)
+        # It is as large as all views, and the same for every sender.
+        part.__dict__["known_members"] = self.known_members
+        return part
+
+    @cached_property
+    def known_members(self) -> Mapping[ViewKey, set[int]]:
+        """The members of each view, as anybody who installed it knows them."""
+        known = defaultdict[ViewKey, set[int]](set)
+        for (_, view), part in self.progress.items():
+            known[view].update(part.members)
+        return known
+
+    @cached_property
+    def begins(self) -> Mapping[Source, int]:
+        """Each sender's first message of a view, by its own rows, else by what was delivered."""
+        begins: dict[Source, int] = {}
+        for (_, view, sender), reach in self.delivered.items():
+            begins[view, sender] = min(begins.get((view, sender), reach.first), reach.first)
+        return begins | {source: reach.first for source, reach in self.sent.items()}
+
+    @cached_property
+    def extents(self) -> Mapping[Source, Range]:
+        """Each sender's first message of a view, and the last that anybody delivered there."""
+        lasts: dict[Source, int] = {}
+        for (_, view, sender), reach in self.delivered.items():
+            lasts[view, sender] = max(lasts.get((view, sender), reach.last), reach.last)
+        return {source: Range(self.begins[source], last) for source, last in lasts.items()}
+
+    @cached_property
+    def farthest(self) -> Mapping[tuple[ViewKey, ViewKey, int], int]:
+        """How far those got with a sender who went on from a view to the same next one."""
+        farthest: dict[tuple[ViewKey, ViewKey, int], int] = {}
+        for (member, view, sender), reach in self.delivered.items():
+            following = self.progress[member, view].next
+            if following is not None:
+                key = view, following, sender
+                farthest[key] = max(farthest.get(key, reach.last), reach.last)
+        return farthest
+
+    @cached_property
+    def senders(self) -> Mapping[ViewKey, list[int]]:
+        """Who sent something in a view, or was delivered there."""
+        senders = defaultdict[ViewKey, list[int]](list)
+        for view, sender in self.begins:
+            senders[view].append(sender)
+        return senders

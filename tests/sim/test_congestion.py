@@ -1,0 +1,121 @@
+"""Congestion control on simulated networks: the share of the link, what it costs, and who shares.
+
+The sender always has more to send. Messages of 1,340 bytes are one packet each.
+"""
+
+import pytest
+
+from ringcast import presets
+from ringcast.layers.wire import Wire
+from ringcast.sim import World
+from ringcast.sim.engine.member import Member
+
+SIZE = 1_340
+PACKET = 1_420
+"""Bytes of a datagram with one message, about."""
+MBIT = 125_000.0
+
+
+def world(**network: float) -> World:
+    spec = presets.lan().replace(Wire(mtu=1_472))
+    return World(seed=1, spec=spec, keep=False, **network)  # type: ignore[arg-type]
+
+
+def feed(member: Member, count: int) -> None:
+    for _ in range(count // 200 + 1):
+        member.send([bytes(SIZE)] * 200)
+
+
+def rate(on: World, receiver: Member, seconds: float) -> float:
+    """Bytes per second that arrive, datagrams counted whole."""
+    before, began = len(receiver.delivered), on.now
+    on.run(seconds)
+    return (len(receiver.delivered) - before) * PACKET / (on.now - began)
+
+
+def overhead_marks(sender: Member) -> tuple[int, int]:
+    """Messages that were sent and sent again up to now."""
+    return sender.probe.high, sender.stack.counters["resent"]
+
+
+def overhead(sender: Member, since: tuple[int, int] = (0, 0)) -> float:
+    """Messages that were sent, for each that was sent for the first time."""
+    sent, resent = overhead_marks(sender)
+    return 1 + (resent - since[1]) / (sent - since[0])
+
+
+def assert_calm(on: World) -> None:
+    """No member was suspected, the view stays, and every guarantee held."""
+    views = {member.view for member in on.members.values()}
+    assert len(views) == 1
+    assert all(len(member.views) <= len(on.members) for member in on.members.values())
+    assert not on.frames["SUSPECT"]
+    assert on.check() == []
+
+
+@pytest.mark.parametrize("queue", [64_000, 300_000])
+@pytest.mark.parametrize(
+    ("limit", "mbit", "seconds"),
+    [
+        ("downlink", 1_000, 0.4),
+        ("downlink", 200, 0.4),
+        ("downlink", 20, 2.0),
+        ("downlink", 2, 6.0),
+        ("bandwidth", 200, 0.4),
+        ("bandwidth", 20, 2.0),
+    ],
+    ids=str,
+)
+def test_a_narrow_link_is_used_without_waste_from_the_start(
+    limit: str, queue: int, mbit: int, seconds: float
+) -> None:
+    net = world(queue=queue, **{limit: mbit * MBIT})
+    a, b = net.join("a", "b")
+    feed(a, int(seconds * 1.3 * mbit * MBIT / PACKET))
+    assert rate(net, b, seconds) >= 0.85 * mbit * MBIT
+    assert overhead(a) <= 1.15
+    assert_calm(net)
+
+
+def test_a_rate_that_changes_is_followed() -> None:
+    net = world(queue=300_000, downlink=200 * MBIT)
+    a, b = net.join("a", "b")
+    feed(a, 40_000)
+    net.run(0.2)
+    net.network.switch.downlink = 20 * MBIT
+    net.run(2.0)
+    assert rate(net, b, 1.0) >= 0.8 * 20 * MBIT
+    net.network.switch.downlink = 200 * MBIT
+    net.run(1.2)
+    assert rate(net, b, 0.3) >= 0.8 * 200 * MBIT
+    assert_calm(net)
+
+
+@pytest.mark.parametrize(("loss", "share"), [(0.001, 0.8), (0.01, 0.6), (0.05, 0.3)])
+def test_packet_loss_costs_little_more_than_what_is_lost(loss: float, share: float) -> None:
+    rates, costs = [], []
+    for chance in (0.0, loss):
+        net = world(bandwidth=200 * MBIT, queue=300_000)
+        a, b, _ = net.join("a", "b", "c")
+        net.network.set_all("packet_loss", chance)
+        feed(a, 6_000)
+        net.run(0.1)
+        started = overhead_marks(a)
+        rates.append(rate(net, b, 0.2))
+        costs.append(overhead(a, started))
+        assert_calm(net)
+    assert rates[1] >= share * rates[0]
+    assert costs[1] <= 1.2 * (1 + 2 * loss)
+
+
+def test_an_outage_is_recovered_from() -> None:
+    net = world(bandwidth=20 * MBIT, queue=64_000)
+    a, b = net.join("a", "b")
+    feed(a, 4_000)
+    net.run(0.5)
+    net.partition(["a"], ["b"])
+    net.run(0.5)
+    net.heal()
+    net.run(0.5)
+    assert rate(net, b, 1.0) >= 0.8 * 20 * MBIT
+    assert_calm(net)

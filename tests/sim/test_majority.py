@@ -1,0 +1,125 @@
+"""Sends go on where a majority is, and nowhere else."""
+
+import pytest
+
+from ringcast import QuorumLost, QuorumRegained, presets
+from ringcast.core.wire.frames import Quorum
+from ringcast.layers.majority import AGREED, ATTEMPTING, Majority
+from ringcast.sim.engine.member import Member
+from ringcast.sim.engine.world import World
+
+SPEC = presets.lan().insert(Majority())
+
+
+def together(world: World, *names: str) -> list[Member]:
+    members = world.join(*names)
+    world.run_until(lambda: all(has_quorum(member) for member in members), 1.0)
+    return members
+
+
+def has_quorum(member: Member) -> bool:
+    assert member.majority is not None
+    return member.majority.has_quorum
+
+
+def said(member: Member) -> list[type]:
+    return [type(e) for e in member.events if isinstance(e, QuorumLost | QuorumRegained)]
+
+
+def test_the_smaller_side_of_a_partition_waits_and_goes_on_after_the_merge() -> None:
+    world = World(1, SPEC)
+    a, b, c, d, e = together(world, *"abcde")
+    world.partition([a, b, c], [d, e])
+    world.run(8.0)
+    assert [has_quorum(member) for member in (a, b, c, d, e)] == [True] * 3 + [False] * 2
+    a.send(b"majority")
+    d.send(b"minority")
+    world.run(1.0)
+    assert [len(member.delivered) for member in (b, c, d, e)] == [1, 1, 0, 0]
+    assert d.blocked
+    world.heal()
+    world.run_until(lambda: world.united and all(map(has_quorum, (a, d))), 10.0)
+    world.run(1.0)
+    assert [len(member.delivered) for member in (b, c, d, e)] == [2, 2, 1, 1]
+    assert said(d) == [QuorumLost, QuorumRegained]
+    assert said(a) == []
+    assert world.check() == []
+
+
+def test_of_two_halves_the_one_with_the_most_senior_member_goes_on() -> None:
+    world = World(2, SPEC)
+    members = together(world, *"abcd")
+    assert members[0].view is not None
+    senior = members[0].view.members[0]
+    world.partition(members[:2], members[2:])
+    world.run(8.0)
+    for half in (members[:2], members[2:]):
+        expected = any(member.me == senior for member in half)
+        assert [has_quorum(member) for member in half] == [expected] * 2
+
+
+def test_members_that_leave_in_order_take_no_majority_along() -> None:
+    world = World(3, SPEC)
+    members = together(world, *"abcde")
+    for member in members[:-1]:
+        member.leave()
+        world.run(3.0)
+    assert has_quorum(members[-1])
+    members[-1].send(b"alone")
+    world.run(0.1)
+    assert len(members[-1].delivered) == 1
+
+
+def test_a_side_that_may_have_missed_an_agreement_does_not_begin_one_of_its_own() -> None:
+    """c does not hear that a and b have agreed on a view with it."""
+    world = World(4, SPEC)
+    a, b, c, d, e = together(world, *"abcde")
+    world.run(1.0)
+    assert c.majority is not None
+    known = c.majority  # It hears each of the others once.
+    rule = world.drop(
+        lambda f: (
+            f.target == "c"
+            and isinstance(f.frame, Quorum)
+            and world.members[f.source].me in known._known
+        )
+    )
+    world.partition([a, b, c], [d, e])
+    world.run_until(lambda: a.view is not None and len(a.view) == 3 and has_quorum(a), 8.0)
+    assert not has_quorum(c)
+    world.partition([a, b], [c, d, e])
+    rule.remove()
+    world.run(8.0)
+    assert [has_quorum(member) for member in (a, b)] == [True] * 2
+    assert [has_quorum(member) for member in (c, d, e)] == [False] * 3, "a majority of five, but"
+    world.heal()
+    world.run_until(lambda: world.united and has_quorum(e), 10.0)
+    assert world.check() == []
+
+
+def test_the_check_finds_two_majorities() -> None:
+    world = World(5, SPEC)
+    a, b, c, d, e = together(world, *"abcde")
+    world.partition([a, b, c], [d, e])
+    world.run_until(lambda: d.view is not None and len(d.view) == 2, 8.0)
+    world.run(2.0)
+    assert d.majority is not None
+    assert d.view is not None
+    d.majority._phase = ATTEMPTING  # As if it had overlooked that three are missing.
+    d.majority._agree(d.view)
+    assert d.majority._phase == AGREED
+    world.run(1.0)
+    assert any("two majorities" in str(violation) for violation in world.check())
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_a_first_majority_has_as_many_members_as_asked_for(loss: float) -> None:
+    world = World(6, presets.lan().insert(Majority(first=3)), loss=loss)
+    a, b = world.join("a", "b")
+    a.send(b"early")
+    world.run(3.0)
+    assert not has_quorum(a)
+    assert a.blocked
+    (c,) = world.join("c")
+    world.run_until(lambda: all(map(has_quorum, (a, b, c))), 10.0)
+    world.run_until(lambda: len(c.delivered) == 1, 10.0)

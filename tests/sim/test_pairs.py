@@ -1,0 +1,61 @@
+"""Two members that do not reach each other harm only one of them; the others go on."""
+
+import pytest
+
+from ringcast import presets
+from ringcast.control.failure_detector import FailureDetector
+from ringcast.core.model.events import Expelled
+from ringcast.sim import World
+from ringcast.spec import StackSpec
+
+DETECTOR = FailureDetector()
+BOUND = 2 * DETECTOR.interval + DETECTOR.timeout + DETECTOR.verify + DETECTOR.pair_timeout + 1.0
+"""Seconds from the cut to a view without one of the two, as documented, and a view change."""
+SPECS = {"lan": presets.lan(), "stable": presets.stable()}
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("cut", [("bd", "db"), ("bd",), ("db",)], ids=["both", "b-d", "d-b"])
+def test_of_a_pair_that_is_cut_the_less_senior_has_to_go(
+    spec: StackSpec, cut: tuple[str, ...]
+) -> None:
+    world = World(seed=1, spec=spec)
+    a, b, c, d, e = world.join(*"abcde")
+    world.drop(lambda f: f.source + f.target in cut)
+    view = a.view
+    assert view is not None
+    less_senior = max((b, d), key=lambda m: view.rank(m.me))
+    others = [m for m in (a, b, c, d, e) if m is not less_senior]
+    b.send([b"message"] * 10)
+    world.run_until(lambda: all(m.view is not None and len(m.view) == 4 for m in others), BOUND)
+    assert all(m.view is not None and less_senior.me not in m.view for m in others)
+    before = len(c.delivered)
+    more_senior = b if less_senior is d else d
+    more_senior.send([b"after"] * 10)
+    world.run(1.0)
+    assert len(c.delivered) == before + 10
+    (reason,) = {event.reason for event in less_senior.events if isinstance(event, Expelled)}
+    assert "does not hear" in reason
+
+
+def test_a_pair_is_together_again_after_the_cut() -> None:
+    world = World(seed=2, spec=presets.lan())
+    members = world.join(*"abcde")
+    rule = world.drop(lambda f: {f.source, f.target} == {"b", "d"})
+    world.run(BOUND)
+    rule.remove()
+    world.run_until(lambda: world.united, 4 * DETECTOR.timeout + 5.0)
+    world.settle()
+    assert all(len(member.view or ()) == 5 for member in members)
+    assert world.check() == []
+
+
+def test_a_short_cut_of_a_pair_changes_nothing() -> None:
+    world = World(seed=3, spec=presets.lan())
+    a, *_ = world.join(*"abcde")
+    views = len(a.views)
+    rule = world.drop(lambda f: {f.source, f.target} == {"b", "d"})
+    world.run(2.0)
+    rule.remove()
+    world.run(10.0)
+    assert len(a.views) == views

@@ -1,0 +1,208 @@
+"""Strangers in an open group: what a process that is in no view can make members do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ringcast import presets
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.ranges import RangeSet
+from ringcast.core.model.view import View, ViewId
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import (
+    Data,
+    Discover,
+    Frame,
+    Install,
+    Join,
+    Merge,
+    Nak,
+    Prepare,
+    Present,
+    Refused,
+    Section,
+)
+from ringcast.layers.multicast.base import ReliableMulticast
+from ringcast.sim import Member, World
+from ringcast.spec import StackSpec
+
+GROUP = group_id("sim")
+STRANGER = Address(0xBAD)
+BOTH = pytest.mark.parametrize("preset", [presets.lan, presets.stable], ids=["lan", "stable"])
+
+
+def datagram(source: Address, *frames: Frame) -> bytes:
+    return b"".join(encode(GROUP, source, list(frames)))
+
+
+def multicast(member: Member) -> ReliableMulticast:
+    return next(part for part in member.stack.parts if isinstance(part, ReliableMulticast))
+
+
+def expect_unharmed(world: World, seconds: float = 10.0) -> None:
+    """All members are in one view, messages flow, and another member can join."""
+    for member in world.running:
+        member.send([b"still here"] * 10)
+    world.settle()
+    assert world.united
+    world.join("newcomer", seconds=seconds)
+    assert world.check() == []
+
+
+@BOTH
+def test_a_stranger_that_requests_messages_gets_none(preset: Callable[[], StackSpec]) -> None:
+    world = World(1, preset())
+    a, b = world.join("a", "b")
+    world.drop(lambda seen: seen.kind in ("ACK", "VOTE"))  # So that everything stays in the window.
+    a.send([bytes(1_000)] * 1_000)
+    world.run(1.0)
+    assert multicast(a).sent.nbytes > 500_000
+    sent, resent = world.frames["DATA"], a.stack.counters["resent"]
+    for origin in (a.me, b.me):
+        world.inject(datagram(STRANGER, Nak(origin, RangeSet([(1, 1 << 40)]))), a)
+    world.run(0.05)
+    assert (world.frames["DATA"], a.stack.counters["resent"]) == (sent, resent)
+    assert a.stack.counters["dropped_not_member"] == 2
+
+
+@BOTH
+def test_data_for_a_view_to_come_takes_little_memory(preset: Callable[[], StackSpec]) -> None:
+    world = World(1, preset())
+    a, b = world.join("a", "b")
+    assert a.view is not None
+    payloads = [bytes(500)] * 100
+    for ahead in range(1, 300):
+        view = ViewId(a.view.id.number + ahead % 3 + 1, b.me)
+        data = Data(view, 0, STRANGER, 1, 0, 0, 0, payloads, 50_000)
+        world.inject(datagram(STRANGER, data), a)
+    world.run(0.5)
+    assert multicast(a)._early.parked_bytes <= 4_000_000
+    assert a.stack.counters["dropped_parking_full"] > 100
+    expect_unharmed(world)
+
+
+@BOTH
+def test_a_member_that_ignores_its_bound_does_not_fill_the_memory_of_others(
+    preset: Callable[[], StackSpec],
+) -> None:
+    world = World(1, preset().replace(max_bytes=1_000_000))
+    a, b = world.join("a", "b")
+    assert a.view is not None
+    for seqno in range(2, 400):  # Never the first one.
+        data = Data(a.view.id, 0, a.me, seqno, 0, 0, 0, [bytes(50_000)], 50_000)
+        world.inject(datagram(a.me, data), b)
+    world.run(0.5)
+    assert multicast(b).windows[a.me].held_bytes <= 3_100_000
+    assert b.stack.counters["dropped_past_window"] > 300
+
+
+FAR = 2**62
+GHOST = Peer(STRANGER, "ghost", "nowhere")
+
+
+@BOTH
+@pytest.mark.parametrize("number", [FAR, FAR - 1, 2**61])
+def test_no_number_freezes_the_coordinator(preset: Callable[[], StackSpec], number: int) -> None:
+    world = World(1, preset())
+    a, b, _ = world.join("a", "b", "c")
+    view = a.view
+    assert view is not None
+    far = ViewId(number, STRANGER)
+    frames: list[Frame] = [
+        *(Prepare(far, base, (), direct) for base in (view.id, far) for direct in (0, 1)),
+        Discover(GHOST, far, 1),
+        Discover(GHOST, far, 0),
+        Present(GHOST, far, GHOST, 0, 0),
+        Merge(far, view.id, a.stack.env.fingerprint),
+        Refused(view.id, far, far),
+        Install(View(far, (*view.peers, GHOST)), (0,) * 4, ()),
+    ]
+    for source in (STRANGER, b.me):  # A stranger may forge, and a member may be broken.
+        for frame in frames:
+            world.inject(datagram(source, frame), *world.running)
+            world.run(0.2)
+    world.run(1.0)
+    began = world.now
+    expect_unharmed(world, seconds=20.0)
+    assert world.now - began < 20.0
+    assert world.members["newcomer"].view is not None
+    assert a.view is not None
+    assert a.view.id.number < 1_000
+
+
+@BOTH
+def test_joins_with_nobody_behind_them_change_no_view(preset: Callable[[], StackSpec]) -> None:
+    world = World(1, preset())
+    a, b = world.join("a", "b")
+    views, prepared = len(a.views), world.frames["PREPARE"]
+    for number in range(10):
+        ghost = Peer(Address(0xBAD + number), "ghost", "nowhere")
+        for cookie in (0, 1, 2**62):
+            join = Join(ghost, a.stack.env.fingerprint, cookie)
+            world.inject(datagram(ghost.address, join), a, b)
+        world.run(2.0)
+    assert len(a.views) == views
+    assert world.frames["PREPARE"] == prepared
+    expect_unharmed(world)
+
+
+def test_a_joiner_needs_no_round_trip_more_for_its_cookie() -> None:
+    world = World(1, presets.lan(), delay=(0.01, 0.01))
+    world.join("a", "b")
+    joins, began = world.frames["JOIN"], world.now
+    world.join("c")
+    assert world.frames["JOIN"] == joins + 1
+    # The question and its answer, the JOIN, the wait for more, PREPARE and FLUSHED, the VIEW.
+    assert world.now - began < 6 * 0.01 + 0.02 + 0.005
+
+
+def test_a_joiner_that_asks_the_coordinator_without_a_cookie_needs_one_round_trip_more() -> None:
+    world = World(1, presets.lan(), delay=(0.01, 0.01))
+    world.join("a", "b")
+    joins = world.frames["JOIN"]
+    deaf = world.drop(lambda seen: seen.kind == "PRESENT" and seen.source == "a")
+    world.start("c")  # It hears of the coordinator by another member.
+    world.run_until(lambda: world.frames["JOIN"] > joins, 5.0)
+    deaf.remove()
+    began = world.now
+    world.run_until(lambda: world.united, 5.0)
+    assert world.frames["JOIN"] == joins + 2
+    # JOIN, the cookie, JOIN, the wait for more, PREPARE and FLUSHED, the VIEW.
+    assert world.now - began < 7 * 0.01 + 0.02 + 0.005
+
+
+@BOTH
+def test_groups_with_nobody_behind_them_change_no_view(preset: Callable[[], StackSpec]) -> None:
+    world = World(1, preset())
+    a, b = world.join("a", "b")
+    views, prepared = len(a.views), world.frames["PREPARE"]
+    for number in range(10):
+        view = ViewId(90 + number, STRANGER)
+        for frame in (Discover(GHOST, view, 1), Present(GHOST, view, GHOST, 1, 2)):
+            world.inject(datagram(STRANGER, frame), a, b)
+            world.run(1.0)
+    assert len(a.views) == views
+    assert world.frames["PREPARE"] == prepared
+    expect_unharmed(world)
+
+
+@BOTH
+@pytest.mark.parametrize("has_me", [True, False])
+def test_a_stranger_cannot_make_the_next_view(
+    preset: Callable[[], StackSpec], has_me: bool
+) -> None:
+    world = World(1, preset())
+    a, b, _ = world.join("a", "b", "c")
+    view = a.view
+    assert view is not None
+    peers = view.peers if has_me else tuple(p for p in view.peers if p.address != b.me)
+    section = Section(view.id, tuple(peer.address for peer in peers), ())
+    forged = View(ViewId(view.id.number + 1, view.coordinator), peers)
+    frame = Install(forged, (0,) * len(peers), (section,))
+    world.inject(datagram(STRANGER, frame), *world.running)
+    world.run(5.0)
+    assert all(member.view == view for member in world.running)
+    assert b.stack.counters["dropped_stranger_view"] == 1
+    expect_unharmed(world)

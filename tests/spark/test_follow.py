@@ -1,0 +1,116 @@
+"""The continuous audit: traces written piece by piece, judged while they grow."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import ringcast.spark as rs
+from ringcast.errors import ConfigError
+from ringcast.spark.follow.stream import AUDIT_ROWS
+from ringcast.trace.check import check
+from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
+from ringcast.trace.judging.history import History
+from ringcast.trace.schema import DELIVERED, Row, signed
+from ringcast.trace.table import write_rows
+from tests.spark.support import PAUSE, WAIT, until
+from tests.unit.trace.follow.test_view import pieces
+from tests.unit.trace.histories import good_history
+from tests.unit.trace.spoils import spoil
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+Told = tuple[Any, ...]
+"""Of a row of the audit: type, cause, member, view, rows, and by whom the view is."""
+
+
+class Followed:
+    """A trace that grows, a query that follows it, and the table that the query writes."""
+
+    def __init__(self, spark: SparkSession, place: Path, grace: float) -> None:
+        self._spark, self._place, self._grace = spark, place, grace
+        self.trace = place / "trace"
+        self.trace.mkdir()
+        self._files = 0
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """One more file of the trace, which appears whole."""
+        draft = self.trace / ".draft"
+        write_rows(draft, [*rows])
+        draft.rename(self.trace / f"{self._files:06d}.parquet")
+        self._files += 1
+
+    def start(self) -> StreamingQuery:
+        rows = rs.audit_stream(self._spark, self.trace, grace=self._grace)
+        check = str(self._place / "check")
+        sink = rows.writeStream.format("parquet").option("checkpointLocation", check)
+        return sink.trigger(processingTime="500 milliseconds").start(str(self._place / "told"))
+
+    def told(self) -> list[Told]:
+        """What the table has."""
+        table = self._spark.read.schema(AUDIT_ROWS).parquet(str(self._place / "told"))
+        found = table.select("type", "cause", "member", "view", "rows", "view_by").collect()
+        return sorted((tuple(row) for row in found), key=repr)
+
+    def wait_for(self, query: StreamingQuery, is_true: Callable[[list[Told]], object]) -> None:
+        def looked() -> bool:
+            if query.exception() is not None:
+                raise AssertionError(query.exception())
+            begun = (self._place / "told" / "_spark_metadata" / "0").exists()
+            return begun and bool(is_true(self.told()))
+
+        until(looked, lambda: query.awaitTermination(PAUSE))  # type: ignore[arg-type]  # Parts of a second.
+
+
+def spoilt_history() -> list[Row]:
+    """A history with a gap, in which no member crashes: no view has to wait for its grace."""
+    for seed in range(100):
+        rows = good_history(seed)
+        whole = not any(part.crashed for part in History(rows).summary.progress.values())
+        if whole and (spoilt := spoil(rows, random.Random(seed), "gap")):
+            return spoilt.rows
+    pytest.fail("there is no such history")
+
+
+def kinds(told: Sequence[Told], kind: str) -> list[Told]:
+    return [row for row in told if row[0] == kind]
+
+
+def test_a_trace_in_pieces_with_a_restart_between_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Every view is judged once, violations are those of the checks, late rows are told."""
+    rows = spoilt_history()
+    late = next(row for row in rows if row.kind == DELIVERED and row.view == 1)
+    first, second = pieces(rows, 2)
+    followed = Followed(spark, tmp_path, grace=WAIT)
+    followed.write(first)
+    query = followed.start()
+    until(lambda: query.lastProgress is not None and query.lastProgress["numInputRows"] > 0)
+    query.stop()
+    query = followed.start()
+    followed.write(second)
+    views = {(row.view, signed(row.view_by)) for row in rows}
+    followed.wait_for(query, lambda told: {(row[3], row[5]) for row in kinds(told, VIEW)} == views)
+    followed.write([late])
+    followed.wait_for(query, lambda told: kinds(told, LATE))
+    query.stop()
+    told = followed.told()
+    expected = sorted((v.cause, signed(v.member), v.view) for v in check(rows))
+    assert sorted(row[1:4] for row in kinds(told, VIOLATION)) == expected
+    (late_row,) = kinds(told, LATE)
+    assert late_row[2:5] == (signed(late.member), late.view, 1)
+    assert len(kinds(told, VIEW)) == len(views)
+    assert sum(row[4] for row in kinds(told, VIEW)) == len(rows)
+
+
+def test_what_cannot_be_followed_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="There is no directory"):
+        rs.audit_stream(spark, tmp_path / "none")
+    with pytest.raises(ConfigError, match="grace"):
+        rs.audit_stream(spark, tmp_path, grace=-1)

@@ -1,0 +1,67 @@
+"""`ringcast top` and `ringcast ui`: lines for a terminal, made of what members have said."""
+
+from ringcast.runtime.live.text import HEADINGS, SORTS, details_of, lines_of, ordered, size_text
+from ringcast.runtime.live.watch import MemberRow, Snapshot, _empty_row
+
+
+def member(name: str, **figures: object) -> MemberRow:
+    row = _empty_row(name, "a1", "10.0.0.1:7800")
+    known: MemberRow = {**row, "age": 0.5, "view": 3, "role": "participant"}
+    known.update(figures)  # type: ignore[typeddict-item]
+    return known
+
+
+def snapshot(*members: MemberRow) -> Snapshot:
+    return {
+        "group": "prices",
+        "watched_by": "eve",
+        "at": 0.0,
+        "is_closed_group": True,
+        "view": 3,
+        "members": list(members),
+        "history": [
+            {"at": 0.0, "number": n, "members": [], "joined": [], "left": [], "why": f"why {n}"}
+            for n in (1, 2, 3)
+        ],
+    }
+
+
+def test_every_trouble_is_told() -> None:
+    lines = list(
+        lines_of(
+            snapshot(
+                member("ann", waits_for=["bob"], waits_seconds=3.24),
+                member("bob", age=9.0),
+                member("dan", view=2, suspects=["bob"], rising_drops={"malformed": 12.0}),
+                _empty_row("fay", "f", "x:1"),
+            )
+        )
+    )
+    assert "WAITS    ann waits for bob since 3.2 s" in lines
+    assert "SILENT   bob has not answered for 9 s" in lines
+    assert "SILENT   fay has not answered yet" in lines
+    assert "APART    dan is in view 2" in lines
+    assert "SUSPECTS dan suspects bob" in lines
+    assert "DROPS    dan drops malformed: 12 per second" in lines
+    assert lines[-3:] == [line for line in lines if "why " in line][:3]
+    assert "view 3: why 3" in lines[-3]
+
+
+def test_a_healthy_group_says_so() -> None:
+    lines = list(lines_of(snapshot(member("ann"), member("bob"))))
+    assert "no member waits, is silent or drops anything" in lines
+    assert "closed group" in lines[0]
+    assert lines[2].split()[0] == HEADINGS[0]
+
+
+def test_members_are_sorted_and_names_cannot_control_the_terminal() -> None:
+    few, many = member("\x1b[2J", bytes_out=1.0), member("b", bytes_out=5.0)
+    assert ordered([few, many], "out") == [many, few]
+    assert ordered([few, many], "seniority") == [few, many]
+    for sort in SORTS:
+        assert "\x1b" not in "\n".join(lines_of(snapshot(few, many), sort))
+    assert "\x1b" not in "\n".join(details_of(few))
+
+
+def test_sizes_have_units() -> None:
+    assert [size_text(n) for n in (5, 1_500, 2e6, 3e9)] == ["5 B", "1.5 KB", "2.0 MB", "3.0 GB"]

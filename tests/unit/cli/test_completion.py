@@ -1,0 +1,34 @@
+"""`ringcast completion`: scripts that shells accept, with every command and option."""
+
+import subprocess
+
+import pytest
+
+from ringcast.cli.completion import SHELLS, bash, fish, options
+from ringcast.cli.main import COMMANDS, main
+
+
+def test_every_command_and_its_options_are_in_the_scripts() -> None:
+    known = options()
+    assert set(known) == set(COMMANDS)
+    assert "--seeds" in {option for option, _ in known["node"]}
+    for script in (bash(), fish()):
+        for name in COMMANDS:
+            assert name in script
+
+
+def test_bash_completes_commands_and_options() -> None:
+    ask = (
+        '\nCOMP_WORDS=(ringcast no); COMP_CWORD=1; _ringcast; echo "${COMPREPLY[@]}"'
+        '\nCOMP_WORDS=(ringcast node --see); COMP_CWORD=2; _ringcast; echo "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(
+        ["bash", "-c", bash() + ask], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stdout.splitlines() == ["node", "--seeds"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_prints_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert "ringcast" in capsys.readouterr().out

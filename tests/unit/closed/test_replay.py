@@ -1,0 +1,33 @@
+"""A replay window refuses exactly what was marked or is too old."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringcast.closed.replay import WINDOW, ReplayWindow
+
+
+@given(st.lists(st.integers(1, 3 * WINDOW), max_size=60))
+def test_a_window_agrees_with_a_set_of_counters(counters: list[int]) -> None:
+    window, marked = ReplayWindow(), set[int]()
+    for counter in counters:
+        high = max(marked, default=0)
+        is_used = counter in marked or (bool(marked) and counter <= high - WINDOW)
+        assert window.is_used(counter) == is_used
+        if not is_used:
+            window.mark(counter)
+            marked.add(counter)
+
+
+def test_the_edge_of_the_window() -> None:
+    window = ReplayWindow()
+    window.mark(10 * WINDOW)
+    assert not window.is_used(9 * WINDOW + 1)
+    assert window.is_used(9 * WINDOW)
+
+
+def test_a_window_of_a_former_sender_refuses_all_it_sent() -> None:
+    window = ReplayWindow(500)
+    assert all(window.is_used(counter) for counter in range(1, 501))
+    assert not window.is_used(501)

@@ -1,0 +1,72 @@
+"""Merging: the coordinator with the lowest address leads, and asks a few times."""
+
+from ringcast.control.membership.merging import ASKED_MAX, Merging
+from ringcast.core.model.address import Address
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.frames import MergeReady, Refused, Section
+from tests.unit.control.membership.bench import ME, SPEC, Bench, coordinating, peer
+
+PROPOSAL = ViewId(20, Address(ME))
+OTHER = ViewId(8, Address(9))
+
+
+def merging_of(*coordinators: int) -> tuple[Bench, Merging]:
+    bench = coordinating()
+    merging = Merging(bench.part)
+    for number in coordinators:
+        merging.found(peer(number), ViewId(8, Address(number)))
+    return bench, merging
+
+
+def ready(number: int) -> MergeReady:
+    section = Section(ViewId(8, Address(number)), (Address(number),), ())
+    return MergeReady(PROPOSAL, (peer(number),), (0,), section)
+
+
+def test_the_lowest_address_leads() -> None:
+    bench, merging = merging_of(9)
+    assert merging.leads(bench.env.me)
+    merging.found(peer(1), ViewId(8, Address(1)))
+    assert not merging.leads(bench.env.me)
+
+
+def test_a_leader_that_is_not_heard_of_any_more_does_not_count() -> None:
+    bench, merging = merging_of(1, 9)
+    bench.env.now += 2 * SPEC.retry_max + 0.1
+    merging.found(peer(9), OTHER)
+    assert merging.leads(bench.env.me)
+
+
+def test_all_groups_have_to_answer() -> None:
+    bench, merging = merging_of(8, 9)
+    merging.begin(PROPOSAL)
+    assert bench.kinds() == ["MERGE to 8", "MERGE to 9"]
+    assert merging.on_answer(ready(9), Address(9))
+    before = merging.ready
+    assert merging.on_answer(Refused(PROPOSAL, OTHER, OTHER), Address(8))
+    assert (before, merging.ready) == (False, True)
+    assert [answer.peers for answer in merging.answers] == [(peer(9),)]
+
+
+def test_a_group_that_does_not_answer_is_left_out() -> None:
+    _, merging = merging_of(9)
+    merging.begin(PROPOSAL)
+    for _ in range(ASKED_MAX):
+        merging.repeat()
+    assert merging.ready
+    assert merging.answers == []
+
+
+def test_answers_to_another_proposal_do_not_count() -> None:
+    _, merging = merging_of(9)
+    merging.begin(ViewId(21, Address(ME)))
+    assert not merging.on_answer(ready(9), Address(9))
+
+
+def test_a_group_that_asks_whether_the_merge_goes_on_is_told() -> None:
+    bench, merging = merging_of(9)
+    merging.begin(PROPOSAL)
+    merging.on_answer(ready(9), Address(9))
+    bench.sent()
+    merging.on_answer(ready(9), Address(9))
+    assert bench.kinds() == ["MERGE to 9"]

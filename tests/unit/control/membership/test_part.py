@@ -1,0 +1,97 @@
+"""The part: installing views, telling strangers, and what it says of itself."""
+
+import pytest
+
+from ringcast.core.model.address import Address
+from ringcast.core.model.events import Merged
+from ringcast.core.model.view import ViewId
+from ringcast.core.wire.frames import Evict, Install, Section
+from ringcast.errors import Malformed
+from tests.unit.control.membership.bench import (
+    ME,
+    OLD,
+    OWN,
+    SPEC,
+    coordinating,
+    following,
+    joining,
+    searching,
+    view_of,
+)
+
+
+def test_an_installation_says_who_joined_and_left() -> None:
+    bench = following()
+    bench.reaches_at_once = True
+    view = view_of(5, 3, ME, 9)
+    frame = Install(view, (1, 2, 0), (Section(OLD.id, (Address(3), Address(ME)), ()),))
+    bench.receive(frame, 3)
+    installation = bench.installed[-1]
+    assert (installation.joined, installation.left) == ((9,), (7,))
+    assert installation.old == OLD
+
+
+def test_a_merged_view_names_the_subgroups() -> None:
+    bench = following()
+    bench.reaches_at_once = True
+    groups = (Section(OLD.id, OLD.members, ()), Section(ViewId(4, Address(9)), (Address(9),), ()))
+    bench.receive(Install(view_of(8, 3, ME, 7, 9), (0,) * 4, groups), 3)
+    assert bench.events == [Merged(view_of(8, 3, ME, 7, 9), (OLD.members, (Address(9),)))]
+
+
+def test_the_source_and_the_coordinator_are_told_that_a_view_is_installed() -> None:
+    bench = joining()
+    bench.receive(Install(OLD, (0,) * 3, ()), 7)
+    assert bench.kinds() == ["INSTALLED to 7", "INSTALLED to 3"]
+
+
+def test_a_view_with_too_few_starts_is_malformed() -> None:
+    with pytest.raises(Malformed, match="starts"):
+        searching().receive(Install(OLD, (0,), ()), 3)
+
+
+@pytest.mark.parametrize("members", [(ME, 3, 9), (ME, 3, 7)])
+def test_a_section_with_members_of_one_view_only_is_malformed(members: tuple[int, ...]) -> None:
+    bench = following()
+    view = view_of(5, 3, ME, 9)
+    section = Section(OLD.id, tuple(map(Address, members)), ())
+    with pytest.raises(Malformed, match="both views"):
+        bench.receive(Install(view, (0,) * 3, (section,)), 3)
+    assert bench.part.participant.pending is None
+
+
+def test_a_former_member_is_told_the_view_once_per_pause() -> None:
+    bench = coordinating()
+    bench.part.stranger(Address(9))
+    assert bench.kinds() == [], "a process that was never a member gets nothing"
+    assert bench.part.view is not None
+    bench.part.admission.start_view(bench.part.view, view_of(3, ME, 9))
+    bench.part.stranger(Address(9))
+    bench.part.stranger(Address(9))
+    assert bench.kinds() == ["VIEW to 9"]
+    bench.env.now += SPEC.retry_max
+    bench.part.stranger(Address(9))
+    assert bench.kinds() == ["VIEW to 9"]
+
+
+def test_an_evicted_member_is_told_why_with_the_view() -> None:
+    bench = coordinating()
+    bench.part.departures.reasons[Address(9)] = "it is slow"
+    bench.part.send_view(Address(9))
+    assert bench.sent()[0] == (9, Evict(Address(9), "it is slow"))
+
+
+def test_a_member_alone_after_an_eviction_rests() -> None:
+    bench = following()
+    bench.part.stay_away(10.0)
+    bench.part.departures.told_why("it is slow")
+    bench.part.secede("it is slow")
+    assert "rest" in bench.searches
+
+
+@pytest.mark.parametrize(
+    ("view", "role"), [(None, "joiner"), (OLD, "participant"), (OWN, "coordinator")]
+)
+def test_a_snapshot_names_the_role(view: object, role: str) -> None:
+    bench = searching() if view is None else following(view)  # type: ignore[arg-type]
+    assert bench.part.snapshot() == {"role": role, "suspects": []}

@@ -1,0 +1,92 @@
+"""The participant: it answers one proposal at a time and installs only what follows its view."""
+
+from ringcast.control.membership.transitions import State
+from ringcast.core.model.address import Address
+from ringcast.core.model.events import Expelled
+from ringcast.core.model.view import NO_VIEW, ViewId
+from ringcast.core.wire.frames import Evict, Install, Installed, Prepare, Refused
+from tests.unit.control.membership.bench import ME, OLD, following, installing, next_view, stopped
+
+
+def test_a_lower_proposal_is_refused_with_the_higher_one() -> None:
+    bench = stopped()
+    bench.receive(Prepare(ViewId(4, Address(7)), OLD.id, (), 0), 7)
+    assert bench.sent() == [(7, Refused(ViewId(4, Address(7)), OLD.id, ViewId(5, Address(3))))]
+
+
+def test_a_member_that_is_declared_dead_does_not_answer() -> None:
+    bench = following()
+    bench.receive(Prepare(ViewId(5, Address(3)), OLD.id, (Address(ME),), 0), 3)
+    assert bench.kinds() == []
+    assert bench.env.counters["declared_dead"] == 1
+
+
+def test_a_proposal_for_an_older_view_is_answered_with_this_one() -> None:
+    bench = following()
+    bench.receive(Prepare(ViewId(5, Address(3)), ViewId(3, Address(3)), (), 0), 3)
+    assert bench.kinds() == ["INSTALLED to 3", "VIEW to 3"]
+
+
+def test_a_view_that_does_not_follow_is_not_installed() -> None:
+    bench = following()
+    frame = next_view(OLD, 3, ME, 7, number=9)
+    skipping = Install(frame.view, frame.starts, ())
+    bench.receive(skipping, 3)
+    assert bench.kinds() == ["INSTALLED to 3"]
+    assert bench.aims == []
+
+
+def test_the_same_view_is_aimed_at_once() -> None:
+    bench = installing()
+    bench.receive(next_view(OLD, 3, ME, 7), 3)
+    assert bench.aims == [ViewId(5, Address(3))]
+    bench.part.reached()
+    assert bench.view is not None
+    assert bench.view.id == ViewId(5, Address(3))
+    assert bench.installed[-1].starts == {3: 3, ME: 3, 7: 3}
+
+
+def test_a_view_below_the_promise_counts_only_from_its_holder() -> None:
+    bench = following()
+    bench.receive(Prepare(ViewId(9, Address(7)), OLD.id, (), 0), 7)
+    bench.receive(next_view(OLD, 3, ME, 7), 3)
+    assert bench.is_in(State.STOPPED)
+    bench.receive(next_view(OLD, 3, ME, 7), 7)
+    assert bench.is_in(State.INSTALLING)
+
+
+def test_a_member_without_a_view_to_come_goes_on_alone_the_second_time() -> None:
+    bench = stopped()
+    bench.wake("stuck")
+    assert bench.is_in(State.STOPPED)
+    assert bench.part.promised == OLD.id, "any view that follows will do"
+    bench.wake("stuck")
+    assert bench.view is not None
+    assert bench.view.members == (ME,)
+    assert [event.reason for event in bench.events if isinstance(event, Expelled)] == [
+        "the next view did not come"
+    ]
+
+
+def test_a_view_without_this_member_means_that_the_others_went_on() -> None:
+    bench = following()
+    bench.receive(Evict(Address(ME), "it is slow"), 3)
+    bench.receive(next_view(OLD, 3, 7), 3)
+    assert bench.part.departures.elsewhere == {3, 7}
+    bench.reaches_at_once = True
+    bench.wake("gather")
+    assert [event.reason for event in bench.events if isinstance(event, Expelled)] == [
+        "evicted: it is slow"
+    ]
+
+
+def test_a_member_that_cannot_come_over_is_elsewhere() -> None:
+    bench = following()
+    bench.receive(Installed(ViewId(2, Address(9))), 7)
+    assert bench.part.departures.elsewhere == {7}
+
+
+def test_a_member_that_has_no_view_yet_is_given_this_one() -> None:
+    bench = following()
+    bench.receive(Installed(NO_VIEW), 7)
+    assert bench.kinds() == ["VIEW to 7"]

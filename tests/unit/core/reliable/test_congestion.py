@@ -1,0 +1,111 @@
+"""The window and the pace, from acks and requests."""
+
+from random import Random
+
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.reliable.congestion import INITIAL_BYTES, WINDOW_BYTES_MIN, Congestion
+from ringcast.core.stack.env import Env
+
+A, B, C = (Address(n) for n in (1, 2, 3))
+BOUND = 4_000_000
+
+
+def congestion() -> tuple[Env, Congestion]:
+    env = Env(Peer(A, "a", ""), Random(1), mtu=1_472)
+    control = Congestion(env, BOUND)
+    control.join(B, 0)
+    control.join(C, 0)
+    return env, control
+
+
+def carry(env: Env, control: Congestion, rate: float, steps: int, first: int = 1) -> int:
+    """A sender that is always limited; both receivers ack what a path of this rate carries."""
+    for _ in range(steps):
+        count = int(rate * 0.002 / 1_000)
+        control.on_sent(first, 1_000 * count)
+        control.on_limited()
+        env.now += 0.002
+        for member in (B, C):
+            control.on_arrived(member, first + count - 1, first + count - 1, 1_000.0)
+        first += count
+    return first
+
+
+def test_the_window_grows_with_acks_up_to_the_bound_and_nothing_is_paced() -> None:
+    env, control = congestion()
+    assert control.window == INITIAL_BYTES
+    carry(env, control, 1e9, 10)
+    assert control.window == BOUND
+    assert not control.is_paced
+
+
+def test_a_loss_starts_pacing_at_the_delivery_rate_of_the_slowest_path() -> None:
+    env, control = congestion()
+    carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    assert control.is_paced
+    assert 9e6 < control.rate < 11e6
+    assert WINDOW_BYTES_MIN <= control.window < 500_000
+
+
+def test_a_few_messages_that_wait_for_repairs_do_not_make_the_path_slow() -> None:
+    env, control = congestion()
+    control.on_sent(1, 30_000)
+    control.on_limited()
+    env.now += 0.02
+    control.on_arrived(B, 28, 30, 1_000.0)
+    control.on_lost(B, 2, 1_000.0)
+    for arrived in (29, 30):
+        env.now += 0.1
+        control.on_arrived(B, arrived, 30, 1_000.0)
+    assert control.rate > 500_000
+
+
+def test_what_is_sent_and_sent_again_spends_the_budget() -> None:
+    env, control = congestion()
+    carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    control.spend(100_000)
+    assert control.budget() == 0
+    assert env.now < control.ready_at < env.now + 0.02
+    env.now = control.ready_at
+    assert control.budget() > 0
+
+
+def test_a_slower_path_lowers_the_rate_within_a_second() -> None:
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    first = carry(env, control, 1e6, 300, first)
+    assert control.rate > 9e6, "a pause of a process is no slower path"
+    carry(env, control, 1e6, 300, first)
+    assert control.rate < 1.1e6
+
+
+def test_a_path_that_loses_much_lowers_the_rate_with_the_next_samples() -> None:
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(C, 500, 1_000.0)
+    first = carry(env, control, 1e6, 10, first)
+    control.on_lost(C, 50, 1_000.0)
+    carry(env, control, 1e6, 10, first)
+    assert control.rate < 1.6e6
+
+
+def test_the_start_ends_when_much_of_the_window_is_lost() -> None:
+    for lost, gain in ((5, 2.0), (300, 0.75)):
+        env, control = congestion()
+        carry(env, control, 10e6, 20)
+        control.on_lost(C, lost, 1_000.0)
+        before = control.ready_at
+        control.spend(2 * control.budget() + 40_000)
+        pace = 40_000 / (control.ready_at - before)
+        assert pace < 1.3 * gain * control.rate
+
+
+def test_a_receiver_that_left_no_longer_counts() -> None:
+    env, control = congestion()
+    carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    control.leave(C)
+    assert not control.is_paced

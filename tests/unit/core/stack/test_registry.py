@@ -1,0 +1,121 @@
+"""The registry: places, flag bits, former names, ports."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from ringcast import presets, protocols
+from ringcast.core.stack import registry
+from ringcast.core.stack.env import Env
+from ringcast.core.stack.part import Layer, Spec
+from ringcast.core.stack.ports import Brake, Numbering, Ports
+from ringcast.core.stack.registry import protocol
+from ringcast.errors import ConfigError
+from ringcast.spec import StackSpec
+
+
+@pytest.fixture(autouse=True)
+def _keeps_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_by_name", dict(registry._by_name))
+    monkeypatch.setattr(registry, "_by_former", dict(registry._by_former))
+    monkeypatch.setattr(registry, "_order", [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stamp(Spec):
+    """A user's layer."""
+
+    size: int = 3
+    """Bytes that it adds."""
+
+    def build(self, env: Env) -> Layer:
+        return Layer(env)
+
+
+def test_the_list_runs_from_the_top_of_the_ladder_to_the_transport() -> None:
+    order = registry.order()
+    ladder = ["large", "fragment", "flow", "multicast", "unicast", "faults", "wire"]
+    assert [role for role in order if role in ladder] == ladder
+    assert order[-1] == "transport"
+
+
+@pytest.mark.parametrize(
+    ("place", "above", "below"),
+    [
+        ({"over": "multicast", "under": "flow"}, "flow", "multicast"),
+        ({"over": "fragment"}, "large", "fragment"),
+        ({"under": "membership"}, "membership", "transport"),
+    ],
+)
+def test_a_role_stands_where_it_says(place: dict[str, str], above: str, below: str) -> None:
+    protocol(role="stamp", **place)(Stamp)  # type: ignore[arg-type]
+    order = registry.order()
+    assert order.index(above) < order.index("stamp") < order.index(below)
+    assert Stamp().role == "stamp"
+
+
+def test_roles_above_each_other_are_refused() -> None:
+    protocol(role="stamp", over="large", under="wire")(Stamp)
+    with pytest.raises(ConfigError, match="stand above each other"):
+        registry.order()
+
+
+@pytest.mark.parametrize("flags", [1, 4, 8, 256])
+def test_a_flag_bit_that_is_taken_is_refused(flags: int) -> None:
+    with pytest.raises(ConfigError, match="free bits are"):
+        protocol(role="stamp", over="large", flags=flags)(Stamp)
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    other = type("NakAck4", (Stamp,), {"__module__": "elsewhere"})
+    with pytest.raises(ConfigError, match=r"has the name of ringcast.layers.multicast.nakack4"):
+        protocol(role="stamp", over="large")(other)
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("Failure", "FailureDetector"),
+        ("Slow", "SlowMembers"),
+        ("Large", "LargeMessages"),
+        ("Pace", "Pacing"),
+    ],
+)
+def test_a_former_name_works_and_warns(former: str, now: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{former} is now called {now}"):
+        kind = getattr(protocols, former)
+    assert kind is getattr(protocols, now)
+    text = presets.bulk().to_toml()
+    with pytest.warns(DeprecationWarning, match=now):
+        assert StackSpec.from_toml(text.replace(f"[{now}]", f"[{former}]")) == presets.bulk()
+    with pytest.warns(DeprecationWarning, match=now):
+        assert isinstance(presets.bulk()[former], kind)
+
+
+def test_a_name_that_nobody_registered_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="Nonsense"):
+        _ = protocols.Nonsense
+    assert protocols.find("os:path") is None
+
+
+def test_a_protocol_of_a_user_goes_through_toml_by_either_name() -> None:
+    protocol(role="stamp", over="multicast")(Stamp)
+    spec = presets.lan().insert(Stamp(size=7))
+    assert StackSpec.from_toml(spec.to_toml()) == spec
+    path = f'["{Stamp.__module__}:Stamp"]'
+    assert StackSpec.from_toml(spec.to_toml().replace("[Stamp]", path)) == spec
+
+
+def test_a_spec_that_is_not_registered_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Stamp is no protocol: register it"):
+        presets.lan().insert(Stamp())
+
+
+def test_a_port_that_nobody_offers_is_named_by_its_role() -> None:
+    with pytest.raises(ConfigError, match="the stack has nothing for multicast"):
+        Ports()[Numbering]
+
+
+def test_a_part_has_what_it_offers() -> None:
+    with pytest.raises(ConfigError, match="object offers Brake and has no positions, release"):
+        Ports().offer(Brake, object())

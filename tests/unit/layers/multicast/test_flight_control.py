@@ -1,0 +1,82 @@
+"""Bytes in flight: how acks make room, and how active senders share it."""
+
+from ringcast.layers.multicast.ack_map import AckMap
+from ringcast.layers.multicast.flight_control import ACTIVE_SENDER_SECONDS, FlightControl
+from tests.unit.layers.multicast.parts import A, B, C, Parts, installation
+
+FLIGHT = 120
+
+
+def control(parts: Parts, window_bytes: int = 10_000) -> FlightControl:
+    ack_map = AckMap()
+    ack_map.install(parts.change, 0)
+    flight = FlightControl(parts.env, FLIGHT, window_bytes, parts.group.sent, ack_map)
+    flight.install(parts.change, 0)
+    return flight
+
+
+def test_sent_messages_are_in_flight_until_they_arrive_at_all_members() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    assert flight.room() == FLIGHT - 40
+    assert not flight.on_arrived(B, 3) or flight.room() == FLIGHT - 40
+    assert flight.on_arrived(C, 2)
+    assert flight.room() == FLIGHT - 20
+
+
+def test_only_a_member_at_the_minimum_makes_room() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    flight.on_arrived(B, 2)
+    assert not flight.on_arrived(B, 3)
+    assert flight.on_arrived(C, 1)
+
+
+def test_arrivals_that_go_back_or_past_what_was_sent_do_not_count() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    assert flight.on_arrived(B, 2)
+    assert not flight.on_arrived(B, 1)
+    assert not flight.on_arrived(B, 5)
+
+
+def test_a_released_member_is_not_waited_for() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    flight.on_arrived(B, 4)
+    flight._ack_map.released.add(C)
+    flight.update()
+    assert flight.room() == FLIGHT
+
+
+def test_active_senders_share_the_bound_and_idle_ones_leave_it() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(1)
+    flight.sent_at.update({A: 0.0, B: 0.0, C: 0.0})
+    assert flight.room() == FLIGHT // 3 - 10
+    parts.env.now = ACTIVE_SENDER_SECONDS
+    flight.sent_at[A] = parts.env.now
+    assert flight.room() == FLIGHT - 10
+
+
+def test_a_bound_as_large_as_the_window_is_not_shared() -> None:
+    parts = Parts()
+    flight = control(parts, window_bytes=FLIGHT)
+    assert not flight.is_shared
+    parts.send(1)
+    flight.sent_at.update({A: 0.0, B: 0.0})
+    assert flight.room() == FLIGHT - 10
+
+
+def test_a_view_without_the_slowest_makes_room() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    flight.on_arrived(B, 4)
+    flight.install(installation(A, B, old=(A, B, C), number=2), 4)
+    assert flight.arrived == 4

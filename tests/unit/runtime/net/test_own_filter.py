@@ -1,0 +1,74 @@
+"""The kernel drops a member's own datagrams, and what is not of its group."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from ringcast.core.model.address import Address
+from ringcast.core.wire.codec import encode
+from ringcast.core.wire.frames import UnicastAck
+from ringcast.runtime.net.own_filter import drop_foreign, drop_own
+
+ME, OTHER = Address(2**63 + 5), Address(2**40 + 5)
+OURS, NEXT, FOREIGN = 2**63 + 17, 2**33, 2**63 + 18
+
+pytestmark = pytest.mark.net
+
+
+@pytest.fixture
+def sock() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind(("127.0.0.1", 0))
+        made.setblocking(False)
+        yield made
+
+
+def datagram(group: int, source: Address) -> bytes:
+    return b"".join(encode(group, source, [UnicastAck(1, 2)]))
+
+
+def passes(sock: socket.socket, data: bytes) -> bool:
+    """Whether a datagram arrives; on loopback it has arrived once it is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(data, sock.getsockname())
+    try:
+        return sock.recv(65_536) == data
+    except BlockingIOError:
+        return False
+
+
+def test_own_datagrams_are_dropped_and_everything_else_passes(sock: socket.socket) -> None:
+    assert drop_own(sock, ME)
+    assert not passes(sock, datagram(OURS, ME))
+    for other in (datagram(OURS, OTHER), datagram(FOREIGN, OTHER), b"", b"garbage", bytes(100)):
+        assert passes(sock, other)
+    for neighbour in (Address(ME + 1), Address(ME ^ 2**40)):
+        assert passes(sock, datagram(OURS, neighbour))
+
+
+def test_only_the_groups_datagrams_pass(sock: socket.socket) -> None:
+    assert drop_foreign(sock, ME, (OURS, NEXT))
+    for group in (OURS, NEXT):
+        assert passes(sock, datagram(group, OTHER))
+        assert not passes(sock, datagram(group, ME))
+    for group in (FOREIGN, OURS ^ 2**40, NEXT + 1, 0):
+        assert not passes(sock, datagram(group, OTHER))
+    whole = datagram(OURS, OTHER)
+    for garbage in (b"", b"garbage", bytes(100), b"XX" + whole[2:], whole[:35]):
+        assert not passes(sock, garbage)
+
+
+def test_a_later_filter_replaces_the_former(sock: socket.socket) -> None:
+    drop_foreign(sock, ME, (OURS,))
+    drop_foreign(sock, ME, (NEXT,))
+    assert passes(sock, datagram(NEXT, OTHER))
+    assert not passes(sock, datagram(OURS, OTHER))
+
+
+def test_other_versions_of_the_group_pass(sock: socket.socket) -> None:
+    drop_foreign(sock, ME, (OURS,))
+    data = datagram(OURS, OTHER)
+    assert passes(sock, data[:2] + b"\x07" + data[3:])

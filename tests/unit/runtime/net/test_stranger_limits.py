@@ -1,0 +1,156 @@
+"""What strangers may use of a member over TCP, and that they lose it first."""
+
+import resource
+import select
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from ringcast.core.model.address import Address
+from ringcast.core.wire.codec import encode
+from ringcast.core.wire.frames import Alive
+from ringcast.runtime.net.connection import LENGTH, Connection, ReadBuffer
+from ringcast.runtime.net.stranger_limits import (
+    BURST,
+    CALLS,
+    IDLE_SECONDS,
+    RATE,
+    StrangerLimits,
+    connections_allowed,
+)
+from ringcast.transports import Tcp
+from tests.unit.runtime.net.test_tcp import (
+    GROUP,
+    ME,
+    OTHER,
+    SOON,
+    THIRD,
+    datagram,
+    received,
+    stranger,
+    transports,
+)
+
+
+def connection(address: Address | None, heard_at: float = 0.0) -> Connection:
+    with socket.socket() as sock:
+        made = Connection(sock, None, 0.0)
+    made.address, made.heard_at = address, heard_at
+    return made
+
+
+def test_without_a_view_nobody_is_a_stranger() -> None:
+    limits = StrangerLimits()
+    assert not limits.is_stranger(connection(OTHER))
+    limits.view((ME, OTHER), 0.0)
+    assert not limits.is_stranger(connection(OTHER))
+    assert limits.is_stranger(connection(THIRD))
+
+
+def test_strangers_share_one_rate() -> None:
+    limits = StrangerLimits()
+    limits.view((ME,), 0.0)
+    one, other = connection(OTHER), connection(THIRD)
+    assert not limits.spend(one, BURST - 1, 0.0)
+    assert limits.spend(other, RATE + 1, 0.0)
+    assert limits.resume_at == pytest.approx(1.0)
+    assert limits.resumed() == [other]
+    assert not limits.spend(other, RATE, 3.0)
+
+
+def test_silent_strangers_are_ended_and_members_are_not() -> None:
+    limits = StrangerLimits()
+    limits.view((ME, OTHER), 0.0)
+    member, silent, lively = connection(OTHER), connection(THIRD), connection(THIRD, 50.0)
+    assert limits.sweep([member, silent, lively], IDLE_SECONDS + 1) == [silent]
+    assert limits.most_silent([member, lively, silent]) is silent
+    assert limits.most_silent([member]) is None
+
+
+def test_endpoints_that_strangers_name_are_called_seldom() -> None:
+    limits = StrangerLimits()
+    assert limits.may_call(THIRD, 0.0), "without a view anybody may be the group"
+    limits.view((ME, OTHER), 0.0)
+    called = sum(limits.may_call(Address(1_000 + n), 5.0) for n in range(500))
+    assert called == CALLS
+    assert limits.may_call(OTHER, 5.0), "a member of the view"
+    assert limits.may_call("seed:1", 5.0), "an endpoint of the configuration"
+    assert limits.may_call(THIRD, 6.0), "a second later"
+
+
+def test_half_of_the_descriptors_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (100, 100))
+    assert connections_allowed(1_024) == 50
+    assert connections_allowed(20) == 20
+
+
+def test_strangers_that_fill_all_connections_keep_no_member_out() -> None:
+    with transports(Tcp(connections_max=4), ME, OTHER) as (me, other), ExitStack() as strangers:
+        me.send([], (ME, OTHER))
+        for number in range(6):
+            strangers.enter_context(stranger(me, Address(100 + number)))
+        other.send([datagram(ME, b"from a member")], ())
+        assert received(me, 1, other) == [b"from a member"]
+        assert me.stats()["ended_for_another"] >= 1
+
+
+def test_a_call_without_a_descriptor_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> socket.socket:
+        raise OSError(24, "Too many open files")
+
+    with transports(Tcp(), ME, OTHER) as (me, _), monkeypatch.context() as patch:
+        patch.setattr("ringcast.runtime.net.connection.socket.socket", refuse)
+        me.send([datagram(OTHER, b"x")], (ME, OTHER))
+        assert me.stats()["dropped_unreachable"] == 1
+
+
+def test_a_stranger_that_floods_is_not_read_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.stranger_limits.RATE", 1)
+    monkeypatch.setattr("ringcast.runtime.net.stranger_limits.BURST", 1_000)
+    with transports(Tcp(), ME) as (me,), stranger(me, THIRD) as sock:
+        me.send([], (ME,))
+        sock.sendall((LENGTH.pack(2) + b"hi") * 500)
+        while not me.stats().get("throttled_reads"):
+            assert select.select(me.filenos(), (), (), SOON)[0]
+            assert list(me.receive(32))
+        sock.sendall((LENGTH.pack(2) + b"hi") * 500)
+        assert not list(me.receive(32))
+        assert me.deadline < float("inf"), "it is read again later"
+
+
+def test_a_datagram_in_the_name_of_another_ends_the_connection() -> None:
+    forged = b"".join(encode(GROUP, OTHER, [Alive()]))
+    with transports(Tcp(), ME) as (me,), stranger(me, THIRD) as sock:
+        sock.sendall(LENGTH.pack(len(forged)) + forged)
+        while not me.stats().get("dropped_wrong_source"):
+            assert select.select(me.filenos(), (), (), SOON)[0]
+            assert not list(me.receive(32))
+        assert sock.recv(1) == b""
+
+
+def test_two_senders_of_single_bytes_do_not_have_their_datagrams_copied_for_each() -> None:
+    """What a connection has sent of a large datagram is put aside when another one is read."""
+    buffer = ReadBuffer()
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as opened:
+        ends = []
+        for _ in range(2):
+            sender = opened.enter_context(socket.create_connection(server.getsockname()))
+            taken = opened.enter_context(server.accept()[0])
+            taken.setblocking(False)
+            ends.append((sender, Connection(taken, None, 0.0)))
+        for sender, reader in ends:
+            sender.sendall(LENGTH.pack(1_000_000) + bytes(100_000))
+            buffer.read(reader)
+            while len(buffer) < 100_004:
+                assert select.select([reader.sock], (), (), SOON)[0]
+                buffer.read(reader)
+        (sender, reader), _ = ends
+        sender.sendall(b"x")
+        poll = select.epoll()
+        opened.callback(poll.close)
+        poll.register(reader.fd, select.EPOLLIN)
+        assert poll.poll(0.2) == [], "a single byte wakes nobody"
+        sender.sendall(bytes(40_000))
+        assert poll.poll(SOON)
+        sender.close()

@@ -1,0 +1,49 @@
+"""Ready stacks: what they need to be told, and what they say when it is missing."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ringcast import ConfigError, presets, protocols
+from ringcast.control.discovery import Discovery
+from ringcast.spec import StackSpec
+
+
+def choice(spec: StackSpec) -> str:
+    discovery = spec["discovery"]
+    assert isinstance(discovery, Discovery)
+    return discovery.when_alone
+
+
+def test_tcp_with_nothing_to_find_others_by_is_an_error_that_says_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r'give seeds=\["host:port"') as told:
+        presets.tcp()
+    assert "port=7800" in str(told.value)
+
+
+def test_the_first_member_is_found_at_its_port() -> None:
+    assert choice(presets.tcp(port=7800)) == "create"
+    assert choice(presets.tcp(when_alone="create")) == "create"
+    assert choice(presets.tcp(seeds=["10.0.0.1:7800"], port=7800)) == "auto"
+
+
+def test_every_preset_can_be_named() -> None:
+    for name, make in presets.PRESETS.items():
+        assert presets.named(name) == make()
+        assert make.__doc__
+
+
+@pytest.mark.parametrize(
+    ("mistake", "meant"),
+    [
+        (lambda: presets.named("loopbak"), "loopback"),
+        (lambda: presets.lan().replace("NakAck4", capcity=5), "capacity"),
+        (lambda: presets.lan()["NakAk4"], "NakAck4"),
+        (lambda: protocols.named("slowmember"), "SlowMembers"),
+    ],
+)
+def test_a_word_that_is_misspelt_is_answered_with_the_closest(
+    mistake: Callable[[], object], meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean {meant}"):
+        mistake()
