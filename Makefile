@@ -18,7 +18,7 @@ PURE := tests/unit tests/properties tests/sim
 PARALLEL := -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test coverage style types check swarm bench soak protections
+.PHONY: help install demo quick test coverage style types check swarm bench soak protections docs dist
 .DELETE_ON_ERROR:
 unexport PYTHONPATH PYTHONHOME
 
@@ -62,6 +62,12 @@ soak: install ## Run a real group for MINUTES minutes (10) and watch its memory 
 protections: install ## Break each protection on purpose and see that a test notices
 	$(BIN)/python tests/protections.py
 
+docs: install .venv/docs.stamp ## Build the documentation as a site that works without a network: build/site
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
+
+dist: install .venv/dist.stamp ## Build the wheel and the sdist in build/dist, check them, try them in fresh environments
+	$(RUN) tools.try_dist
+
 # pip comes last when an environment is made, so its presence means that .venv is whole.
 $(BIN)/pip:
 	@test -n "$(PYTHON)" || { echo "Ringcast needs Python 3.11 or newer: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; }
@@ -83,4 +89,14 @@ $(BIN)/pip:
 .venv/bench.stamp: requirements/bench.txt .venv/packages.stamp
 	@echo "Installing the peers of the benchmark into .venv ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/bench.txt
+	@touch $@
+
+.venv/docs.stamp: requirements/docs.txt .venv/packages.stamp
+	@echo "Installing the tools of the documentation into .venv ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/docs.txt
+	@touch $@
+
+.venv/dist.stamp: requirements/dist.txt .venv/packages.stamp
+	@echo "Installing the tools of a release into .venv ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/dist.txt
 	@touch $@
