@@ -81,12 +81,34 @@ class TestBatch:
             ("sender IN (2, 3, 99) AND seqno > 15", 2, 10),
             ("group = 'other'", 0, 0),
             ("seqno <= 5", 10, 50),
-            ("sent_at >= timestamp'1970-01-01 00:00:09'", 10, 40),
-            ("sender > 8 AND sent_at < timestamp'1970-01-01 00:00:10'", 2, 20),
+            ("sent_at >= timestamp'1970-01-01 00:00:09'", 2, 40),
+            ("sender > 8 AND sent_at < timestamp'1970-01-01 00:00:10'", 1, 20),
         ]:
             some = frame.where(condition)
             assert some.count() == count, condition
             assert some.rdd.getNumPartitions() in (partitions, max(partitions, 1)), condition
+
+    def test_senders_have_names_and_members_are_a_table(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            writer.view(3, 1, [(7, "ann", "10.0.0.7:7800"), (8, "bob", "")], at=1_000_000)
+            fill(writer, 7, 1, 3)
+            fill(writer, 8, 1, 2)
+        frame = source.read.format("ringcast").load(str(journal))
+        found = frame.groupBy("sender_name").count().orderBy("sender_name").collect()
+        assert [tuple(row) for row in found] == [("ann", 3), ("bob", 2)]
+        table = rs.members(source, journal).orderBy("address")
+        ann, bob = table.collect()
+        assert ann.asDict() | {"first_view_at": None, "last_view_at": None} == {
+            "group": "prices", "address": 7, "name": "ann", "endpoint": "10.0.0.7:7800",
+            "first_view": 3, "first_view_by": 1, "first_view_at": None,
+            "last_view": 3, "last_view_by": 1, "last_view_at": None,
+        }  # fmt: skip
+        assert bob.name == "bob"
+        assert table.selectExpr("unix_micros(last_view_at)").first() == (1_000_000,)
+        with pytest.raises(PySparkException, match="the option table is 'people': give one of"):
+            source.read.format("ringcast").option("table", "people").load(str(journal))
 
     def test_many_segments_share_partitions(self, source: SparkSession, journal: Path) -> None:
         with JournalWriter(journal, "prices", 1) as writer:

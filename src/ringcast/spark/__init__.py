@@ -15,6 +15,7 @@ except ImportError as error:
 from ringcast.journal.read.stream import Lag
 from ringcast.spark.audit import Report, audit
 from ringcast.spark.follow import audit_stream
+from ringcast.spark.members import members
 from ringcast.spark.session import session
 from ringcast.spark.sweep import sweep
 from ringcast.spark.traces import read_trace
@@ -25,6 +26,7 @@ __all__ = [
     "audit",
     "audit_stream",
     "lag",
+    "members",
     "read_trace",
     "register",
     "session",

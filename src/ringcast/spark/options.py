@@ -23,6 +23,8 @@ class SourceOptions:
 
     path: Path
     """`path`: the journal's directory, which executors see under the same name."""
+    table: str = "messages"
+    """`table`: what to read, one of TABLES."""
     max_rows: int | None = None
     """`maxRowsPerBatch`: a smaller batch is ready sooner, a larger one costs less a row."""
     max_bytes: int | None = None
@@ -47,6 +49,7 @@ class SourceOptions:
             raise ConfigError("the option path is missing: give the journal's directory to load()")
         return cls(
             path=_local(given["path"]),
+            table=_table(given),
             max_rows=_positive(given, "maxRowsPerBatch"),
             max_bytes=_positive(given, "maxBytesPerBatch"),
             start=parse_start(given.get("startingoffsets", EARLIEST)),
@@ -143,6 +146,13 @@ def _local(path: str) -> Path:
     return Path(os.path.abspath(path))
 
 
+def _table(given: Mapping[str, str]) -> str:
+    table = given.get("table", TABLES[0]).lower()
+    if table not in TABLES:
+        raise ConfigError(f"the option table is {table!r}: give one of {', '.join(TABLES)}")
+    return table
+
+
 def _positive(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is None:
@@ -183,8 +193,10 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 NAMES = (
     *("path", "maxRowsPerBatch", "maxBytesPerBatch", "startingOffsets"),
-    *("maxPartitions", "failOnDataLoss"),
+    *("maxPartitions", "failOnDataLoss", "table"),
 )
+TABLES = ("messages", "members")
+"""What a journal has to read."""
 SINK_NAMES = (
     *("group", "seeds", "preset", "spec", "bind", "port"),
     *("timeout", "idle", "minReceivers", "sort", "keyFile", "query", "epoch"),

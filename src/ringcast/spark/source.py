@@ -43,6 +43,7 @@ from ringcast.journal.read.plan import Slice, assign
 from ringcast.journal.read.prune import Conditions, prune
 from ringcast.journal.read.reader import Journal
 from ringcast.journal.read.stream import JournalStream, Offset
+from ringcast.spark.members import MEMBERS, MembersReader
 from ringcast.spark.options import SinkOptions, SourceOptions
 from ringcast.spark.pushdown import conditions_of
 from ringcast.spark.sink import GroupStreamWriter, GroupWriter
@@ -63,6 +64,7 @@ SCHEMA = StructType(
         StructField("payload", BinaryType()),
         StructField("recorder", LongType()),
         StructField("view_by", LongType()),
+        StructField("sender_name", StringType()),
     ]
 )
 """The columns of a journal, as Spark has them; its Parquet files have the same."""
@@ -78,16 +80,23 @@ class RingcastDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns; asked for by `load()`, so a wrong path or option is told there."""
-        journal_at(SourceOptions.of(self.options).path)
-        return SCHEMA
+        options = SourceOptions.of(self.options)
+        journal_at(options.path)
+        return MEMBERS if options.table == "members" else SCHEMA
 
-    def reader(self, schema: StructType) -> JournalReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch."""
-        return JournalReader(SourceOptions.of(self.options), _columns(schema))
+        options = SourceOptions.of(self.options)
+        if options.table == "members":
+            return MembersReader(options.path, _columns(schema, MEMBERS))
+        return JournalReader(options, _columns(schema))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """The reader of a stream."""
-        return JournalStreamReader(SourceOptions.of(self.options), _columns(schema))
+        options = SourceOptions.of(self.options)
+        if options.table == "members":
+            raise ConfigError("the table of members is not a stream: read it with spark.read")
+        return JournalStreamReader(options, _columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> GroupWriter:
         """The writer of a batch."""
@@ -193,14 +202,14 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return JournalStream(Journal(path), partial(seqnos, path), fail_on_loss=fail)
 
 
-def _columns(schema: StructType) -> list[str]:
+def _columns(schema: StructType, whole: StructType = SCHEMA) -> list[str]:
     """The columns that were asked for; a schema of the user's own may leave some out."""
-    known = {field.name: field.dataType for field in SCHEMA.fields}
+    known = {field.name: field.dataType for field in whole.fields}
     for field in schema.fields:
         if known.get(field.name) != field.dataType:
             raise ConfigError(
                 f"a journal has no column {field.name} of type {field.dataType.simpleString()}: "
-                f"it has {SCHEMA.simpleString()}"
+                f"it has {whole.simpleString()}"
             )
     return schema.fieldNames()
 

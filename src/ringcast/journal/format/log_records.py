@@ -1,21 +1,22 @@
 """The open log's records: framed by length and CRC-32, so that a torn tail is known for what it is.
 
     frame    u32 length of the body · u32 crc32 of the body · body
-    header   b"H" · JSON: group, recorder, number, how far senders had come
+    header   b"H" · JSON: group, recorder, number, how far senders had come, the members' names
     run      b"R" · view, view_by, sender, first, sent_at, delivered_at (i64) · u32 count ·
              count × u32 lengths · the payloads, one behind the other
     skip     b"S" · view, view_by, sender, first, last (i64)
+    view     b"V" · JSON: view, view_by, when it came, its members
 
-All little-endian. A log is one header and then runs and skips; reading stops at the first record
-that is not whole, since everything behind it was written later and synced never.
+All little-endian. A log is one header and then runs, skips and views; reading stops at the first
+record that is not whole, since everything behind it was written later and synced never.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import starmap
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
@@ -23,6 +24,7 @@ from zlib import crc32
 from ringcast.errors import LocalError
 from ringcast.journal.format.coverage import NOTHING, Reached
 from ringcast.journal.format.errors import JournalError
+from ringcast.journal.format.members import Known, SeenView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,8 @@ class Header:
     opened_at: int
     durable: bool
     reached: Reached = NOTHING
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What the members of the view in which it was opened are called."""
 
 
 class RunRecord(NamedTuple):
@@ -61,11 +65,21 @@ class SkipRecord(NamedTuple):
     last: int
 
 
+class SeenViewRecord(NamedTuple):
+    """A view that the recorder was given, with its members."""
+
+    seen: SeenView
+    members: tuple[Known, ...]
+
+
+LogRecord = RunRecord | SkipRecord | SeenViewRecord
+
+
 class LogReader(NamedTuple):
     """A log that is being read: its header, then the records as they are taken."""
 
     header: Header
-    records: Iterator[RunRecord | SkipRecord]
+    records: Iterator[LogRecord]
 
 
 def header_record(header: Header) -> bytes:
@@ -79,6 +93,7 @@ def header_record(header: Header) -> bytes:
         "opened_at": header.opened_at,
         "durable": header.durable,
         "reached": [view, view_by, {str(sender): last for sender, last in senders.items()}],
+        "names": {str(address): name for address, name in header.names.items()},
     }
     return _framed(bytes((HEADER,)) + json.dumps(content).encode())
 
@@ -109,6 +124,11 @@ def run_record(
 def skip_record(view: int, view_by: int, sender: int, first: int, last: int) -> bytes:
     """A skip as one record."""
     return _framed(SKIP.pack(SKIP_KIND, view, view_by, sender, first, last))
+
+
+def view_record(seen: SeenView, members: Iterable[Known]) -> bytes:
+    """A view as one record."""
+    return _framed(bytes((VIEW_KIND,)) + json.dumps([*seen, [*members]]).encode())
 
 
 def read_log(file: BinaryIO, size: int) -> LogReader | None:
@@ -157,9 +177,12 @@ def _bodies(file: BinaryIO, size: int) -> Iterator[memoryview]:
     file.seek(end)
 
 
-def _record(body: memoryview) -> RunRecord | SkipRecord:
+def _record(body: memoryview) -> LogRecord:
     if body[0] == SKIP_KIND:
         return SkipRecord(*SKIP.unpack(body)[1:])
+    if body[0] == VIEW_KIND:
+        view, view_by, at, members = json.loads(bytes(body[1:]))
+        return SeenViewRecord(SeenView(view, view_by, at), tuple(map(tuple, members)))
     assert body[0] == RUN_KIND, "the CRC has vouched for the record"
     _, view, view_by, sender, first, sent_at, delivered_at, count = RUN.unpack_from(body)
     lengths = struct.unpack_from(f"<{count}I", body, RUN.size)
@@ -169,7 +192,7 @@ def _record(body: memoryview) -> RunRecord | SkipRecord:
 
 def _header(content: bytes) -> Header:
     fields = json.loads(content)
-    if fields.get("format") != FORMAT:
+    if fields.get("format") not in FORMATS:
         raise JournalError(
             f"it has the format {fields.get('format')!r}, and this version reads {FORMAT}: let the "
             "version of Ringcast that wrote it recover it"
@@ -183,6 +206,7 @@ def _header(content: bytes) -> Header:
         opened_at=fields["opened_at"],
         durable=fields["durable"],
         reached=reached,
+        names={int(address): name for address, name in fields.get("names", {}).items()},
     )
 
 
@@ -194,9 +218,11 @@ def _framed(body: bytes) -> bytes:
     return FRAME.pack(len(body), crc32(body)) + body
 
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)
+"""Those that can be read; the first had no names and no views."""
 FRAME = struct.Struct("<II")
-HEADER, RUN_KIND, SKIP_KIND = b"HRS"
+HEADER, RUN_KIND, SKIP_KIND, VIEW_KIND = b"HRSV"
 BEGINNING = b'H{"format": '
 """What the header begins with, behind its frame."""
 RUN = struct.Struct("<B6qI")

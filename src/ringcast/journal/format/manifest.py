@@ -16,6 +16,7 @@ from ringcast.journal.format.coverage import CoveredRange, ViewDigest
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.files import Files, publish
 from ringcast.journal.format.layout import Layout, temporary
+from ringcast.journal.format.members import SeenMembers, from_json, to_json
 from ringcast.journal.format.spans import Spans, from_text, normal, to_text
 
 
@@ -33,7 +34,7 @@ class Segment:
     opened_at: int
     sealed_at: int
     delivered_at: tuple[int, int]
-    """When its first and its last message were delivered."""
+    """When its first and its last message were delivered; see `sent_at`."""
     durable: bool
     """Whether the recorder acked only after a sync."""
     ended: str
@@ -43,6 +44,11 @@ class Segment:
     views: tuple[ViewDigest, ...]
     holes: Mapping[int, Spans]
     """What the recorder did not get, by sender."""
+    sent_at: tuple[int, int] | None = None
+    """The least and the greatest of the times of sending, None in the first format. With it
+    `delivered_at` is the least and the greatest as well, also when the clock was set back."""
+    members: SeenMembers = field(default_factory=dict)
+    """The members of views that began in it."""
 
     @cached_property
     def cover(self) -> dict[int, Spans]:
@@ -63,6 +69,8 @@ class Removed:
     """By sender; the one removed last is the last."""
     names: tuple[str, ...] = field(default=())
     """Segments that are gone for readers, though a crash may have left their files."""
+    members: SeenMembers = field(default_factory=dict)
+    """Those of the segments that are gone."""
 
 
 ROLLED, CLOSED, RECOVERED = "rolled", "closed", "recovered"
@@ -81,6 +89,7 @@ def write_removed(files: Files, path: Path, removed: Removed) -> None:
         "group": removed.group,
         "removed": _spans_to_json(removed.cover),
         "names": list(removed.names),
+        "members": to_json(removed.members),
     }
     publish(files, temporary(path), path, [_dump(content)])
 
@@ -102,9 +111,10 @@ def read_removed(path: Path) -> Removed:
         if not isinstance(group, str) or not isinstance(names, list):
             raise _no_manifest(path)
         cover = _spans_from_json(content["removed"])
+        members = from_json(content.get("members", []))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_manifest(path) from error
-    return Removed(group, cover, tuple(map(str, names)))
+    return Removed(group, cover, tuple(map(str, names)), members)
 
 
 def _segment_to_json(segment: Segment) -> dict[str, object]:
@@ -113,6 +123,10 @@ def _segment_to_json(segment: Segment) -> dict[str, object]:
         content[name] = getattr(segment, name)
     content["durable"] = segment.durable
     content["delivered_at"] = list(segment.delivered_at)
+    if segment.sent_at is not None:
+        content["sent_at"] = list(segment.sent_at)
+    if segment.members:
+        content["members"] = to_json(segment.members)
     content["holes"] = _spans_to_json(segment.holes)
     content["views"] = [
         {
@@ -129,7 +143,6 @@ def _segment_from_json(content: Mapping[str, object]) -> Segment:
     """Raises one of KeyError, TypeError, ValueError and AttributeError when it is no segment."""
     texts = {name: _text(content[name]) for name in TEXTS}
     numbers = {name: _number(content[name]) for name in NUMBERS}
-    first, last = map(_number, _items(content["delivered_at"]))
     return Segment(
         name=texts["name"],
         group=texts["group"],
@@ -142,9 +155,11 @@ def _segment_from_json(content: Mapping[str, object]) -> Segment:
         sealed_at=numbers["sealed_at"],
         torn_bytes=numbers["torn_bytes"],
         durable=content["durable"] is True,
-        delivered_at=(first, last),
+        delivered_at=_pair(content["delivered_at"]),
         views=tuple(map(_view_from_json, _items(content["views"]))),
         holes=_spans_from_json(content["holes"]),
+        sent_at=_pair(content["sent_at"]) if "sent_at" in content else None,
+        members=from_json(content["members"]) if "members" in content else {},
     )
 
 
@@ -174,7 +189,7 @@ def _load(path: Path) -> dict[str, object]:
         content = _table(json.loads(path.read_bytes()))
     except (ValueError, TypeError, IsADirectoryError) as error:
         raise _no_manifest(path) from error
-    if content.get("format") != FORMAT:
+    if content.get("format") not in FORMATS:
         raise JournalError(
             f"{path} has the format {content.get('format')!r}, and this version reads {FORMAT}: "
             "use the version of Ringcast that wrote it"
@@ -198,6 +213,11 @@ def _number(value: object) -> int:
     return value
 
 
+def _pair(value: object) -> tuple[int, int]:
+    first, last = map(_number, _items(value))
+    return first, last
+
+
 def _items(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError
@@ -210,6 +230,8 @@ def _table(value: object) -> dict[str, object]:
     return value
 
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)
+"""Those that can be read; the first had no members, no times of sending, no names of senders."""
 TEXTS = ("name", "group", "ended")
 NUMBERS = ("recorder", "number", "rows", "bytes", "opened_at", "sealed_at", "torn_bytes")

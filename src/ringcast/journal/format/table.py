@@ -27,8 +27,11 @@ FIELDS: list[tuple[str, pa.DataType]] = [
     ("payload", pa.binary()),
     ("recorder", pa.int64()),
     ("view_by", pa.int64()),
+    ("sender_name", pa.string()),
 ]
 SCHEMA = pa.schema(FIELDS)
+FIRST_SCHEMA = pa.schema(FIELDS[:-1])
+"""The columns of segments before senders had names there."""
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -36,7 +39,11 @@ if TYPE_CHECKING:
     Column = pa.Array[pa.Scalar[pa.DataType]]
 
 
-def parquet_pieces(runs: Iterable[RunRecord], group: str, recorder: int) -> Iterator[bytes]:
+NamedRun = tuple[RunRecord, str | None]
+"""A run, and what its sender is called."""
+
+
+def parquet_pieces(runs: Iterable[NamedRun], group: str, recorder: int) -> Iterator[bytes]:
     """A Parquet file of these runs, in pieces, so that memory holds a row group and not the file.
 
     pyarrow writes to memory and the caller to the disk: a full disk then fails in the caller, and
@@ -61,14 +68,18 @@ class _RowGroup:
         self._numbers = {name: array("q") for name in NUMBERS}
         self._lengths: list[int] = []
         self._payloads: list[memoryview] = []
+        self._names: dict[str | None, int] = {}
+        self._name_of_row = array("i")
 
-    def add(self, run: RunRecord) -> None:
+    def add(self, run: RunRecord, name: str | None) -> None:
         rows = len(run.lengths)
-        for name in CONSTANTS:
-            self._numbers[name].extend(array("q", (getattr(run, name),)) * rows)
+        for column in CONSTANTS:
+            self._numbers[column].extend(array("q", (getattr(run, column),)) * rows)
         self._numbers["seqno"].extend(range(run.first, run.first + rows))
         self._lengths.extend(run.lengths)
         self._payloads.append(run.payloads)
+        place = self._names.setdefault(name, len(self._names))
+        self._name_of_row.extend(array("i", (place,)) * rows)
         self.rows += rows
         self.bytes += len(run.payloads)
 
@@ -84,11 +95,17 @@ class _RowGroup:
             "group": pa.repeat(pa.scalar(group, pa.string()), self.rows),
             "recorder": pa.repeat(pa.scalar(recorder, pa.int64()), self.rows),
             "payload": self._payload_column(),
+            "sender_name": self._name_column(),
         }
         for name, numbers in self._numbers.items():
             kind = SCHEMA.field(name).type
             columns[name] = pa.Array.from_buffers(kind, self.rows, [None, pa.py_buffer(numbers)])
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+    def _name_column(self) -> Column:
+        places = pa.py_buffer(self._name_of_row)
+        indices = pa.Array.from_buffers(pa.int32(), self.rows, [None, places])
+        return pa.array(list(self._names), pa.string()).take(indices)
 
     def _payload_column(self) -> Column:
         offsets = array("i", accumulate(self._lengths, initial=0))
@@ -98,13 +115,13 @@ class _RowGroup:
         )
 
 
-def _row_groups(runs: Iterable[RunRecord]) -> Iterator[_RowGroup]:
+def _row_groups(runs: Iterable[NamedRun]) -> Iterator[_RowGroup]:
     rows = _RowGroup()
-    for run in runs:
+    for run, name in runs:
         if rows.full_with(run):
             yield rows
             rows = _RowGroup()
-        rows.add(run)
+        rows.add(run, name)
     if rows.rows:
         yield rows
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ringcast.journal.format.manifest import Segment
 from ringcast.journal.format.spans import intersect
 from ringcast.journal.read.plan import Slice
 
@@ -61,7 +62,7 @@ def prune(slices: Iterable[Slice], conditions: Conditions) -> list[Slice]:
     left = []
     for part in slices:
         segment = part.segment
-        if conditions.groups is not None and segment.group not in conditions.groups:
+        if not _can_match(segment, conditions):
             continue
         seqnos = (conditions.bounds.get("seqno", ANY),)
         senders = {
@@ -74,3 +75,16 @@ def prune(slices: Iterable[Slice], conditions: Conditions) -> list[Slice]:
         if senders:
             left.append(Slice(segment, senders))
     return left
+
+
+def _can_match(segment: Segment, conditions: Conditions) -> bool:
+    """Tell by its manifest whether a segment can hold what is asked for."""
+    if conditions.groups is not None and segment.group not in conditions.groups:
+        return False
+    views = [digest.view for digest in segment.views]
+    ranges = {"recorder": (segment.recorder, segment.recorder)}
+    if views:
+        ranges["view"] = (min(views), max(views))
+    if segment.sent_at is not None:  # In the first format times are no bounds.
+        ranges |= {"sent_at": segment.sent_at, "delivered_at": segment.delivered_at}
+    return all(conditions.allow(column, *ranges[column]) for column in ranges)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ringcast.journal.format.errors import DataLost
 from ringcast.journal.format.layout import REMOVED, journal_at
 from ringcast.journal.format.manifest import Removed, Segment, read_removed, read_segment
+from ringcast.journal.format.members import SeenMember, SeenMembers, merged
 from ringcast.journal.format.spans import Spans, gaps, to_text
 from ringcast.journal.read.plan import Cover, Key, assign, cover_of, joined
 
@@ -37,6 +38,7 @@ class Journal:
         """What the segments cover together."""
         self.removed: dict[Key, Spans] = {}
         """What retention took away, whether or not another recorder still has it."""
+        self._notes: list[Removed] = []
         self.refresh()
 
     def refresh(self) -> bool:
@@ -64,6 +66,16 @@ class Journal:
         found = ((key, gaps(spans)) for key, spans in known.items())
         return {key: spans for key, spans in found if spans}
 
+    def members(self) -> dict[str, dict[int, SeenMember]]:
+        """By group and address: who was in it while it was recorded."""
+        tables: dict[str, list[SeenMembers]] = {}
+        known = [(note.group, note.members) for note in self._notes]
+        known += [(segment.group, segment.members) for segment in self.segments]
+        for group, members in known:
+            if members:
+                tables.setdefault(group, []).append(members)
+        return {group: merged(some) for group, some in tables.items()}
+
     def _load(self) -> bool:
         # Retention notes what it takes before it takes it, so notes are read after manifests: one
         # that is not there any more is always accounted for.
@@ -80,6 +92,7 @@ class Journal:
             self.cover = cover_of(manifests.values())
         self.segments = tuple(in_order_of_sealing(manifests.values()))
         self.removed = removed
+        self._notes = notes
         self._manifests = manifests
         self.version += 1
         return True

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from ringcast.journal.format.errors import DataLost, JournalError
 from ringcast.journal.format.layout import Layout
 from ringcast.journal.format.spans import Spans
-from ringcast.journal.format.table import MICROSECONDS, SCHEMA
+from ringcast.journal.format.table import FIRST_SCHEMA, MICROSECONDS, SCHEMA
 from ringcast.journal.read.plan import Slice
 from ringcast.journal.read.prune import Conditions
 
@@ -40,8 +40,10 @@ def read_rows(
 
     Row groups that the conditions rule out are not read. Other rows are not filtered by them.
     """
-    needed = [n for n in SCHEMA.names if n in columns or (senders is not None and n in KEYS)]
     with open_segment(root, name) as file:
+        there = file.schema_arrow.names
+        needed = [n for n in there if n in columns or (senders is not None and n in KEYS)]
+        needed = needed or [*KEYS]
         for group in range(file.num_row_groups):
             if conditions and not _can_match(file.metadata.row_group(group), conditions):
                 continue
@@ -52,7 +54,18 @@ def read_rows(
             for batch in batches:
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
-                    yield taken.select(list(columns))
+                    yield _completed(taken, columns)
+
+
+def _completed(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """These columns of a batch; those that older segments have not are null."""
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    known = batch.schema.names
+    arrays = [
+        batch.column(field.name) if field.name in known else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def seqnos(root: Path, name: str, sender: int, spans: Spans) -> list[int]:
@@ -85,7 +98,7 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
         ) from error
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path) from error
-    if not file.schema_arrow.equals(SCHEMA):
+    if not (file.schema_arrow.equals(SCHEMA) or file.schema_arrow.equals(FIRST_SCHEMA)):
         file.close()
         raise JournalError(f"{path} is not a segment of a journal: move it away with its manifest")
     return file
@@ -116,7 +129,7 @@ def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArra
 
 def _can_match(group: pq.RowGroupMetaData, conditions: Conditions) -> bool:
     """Tell by its statistics whether a row group can hold what is asked for."""
-    for place, name in enumerate(SCHEMA.names):
+    for place, name in enumerate(FIRST_SCHEMA.names):
         known = group.column(place).statistics if name in conditions.bounds else None
         if known is None or not known.has_min_max:
             continue

@@ -30,8 +30,11 @@ class OpenLog:
             self.close()
             raise
 
-    def append(self, record: bytes, now: int) -> None:
-        """Add a record; it is in memory until enough have come together, or `flush`."""
+    def append(self, record: bytes, now: int | None) -> None:
+        """Add a record; it is in memory until enough have come together, or `flush`.
+
+        Without a time it is nothing that a segment would have to be sealed for.
+        """
         if self.first_at is None:
             self.first_at = now
         self.size += len(record)

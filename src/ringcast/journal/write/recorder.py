@@ -102,6 +102,8 @@ class Recorder:
         for event in events:
             if isinstance(event, ViewChange):
                 self._view = event.view.id
+                peers = ((peer.address, peer.name, peer.endpoint) for peer in event.view.peers)
+                journal.view(*self._view, peers, at=now)
             elif isinstance(event, Batch) and event.dest is None:
                 journal.append(
                     *self._view, event.sender, event.first, event.payloads,

@@ -15,6 +15,7 @@ from ringcast.errors import ConfigError
 from ringcast.journal.format.files import Files, is_locked
 from ringcast.journal.format.layout import REMOVED, Layout, is_segment_name, stem_of
 from ringcast.journal.format.manifest import Removed, Segment, read_removed, write_removed
+from ringcast.journal.format.members import bounded, merged
 from ringcast.journal.format.spans import Spans, union
 
 
@@ -64,7 +65,8 @@ def remove(files: Files, layout: Layout, stem: str, gone: list[Segment]) -> None
         for sender, spans in segment.cover.items():
             cover[sender] = union(cover.pop(sender, ()), spans)
     names = (*_left(layout, former), *(segment.name for segment in gone))
-    write_removed(files, path, Removed(former.group, _bounded(cover), names))
+    members = bounded(merged((former.members, *(segment.members for segment in gone))))
+    write_removed(files, path, Removed(former.group, _bounded(cover), names, members))
     _remove_files(files, layout, names)
 
 

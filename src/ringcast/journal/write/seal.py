@@ -17,8 +17,16 @@ from itertools import chain
 from ringcast.journal.format.coverage import Coverage
 from ringcast.journal.format.files import Files, publish
 from ringcast.journal.format.layout import Layout, temporary
-from ringcast.journal.format.log_records import Header, RunRecord, SkipRecord, read_log
+from ringcast.journal.format.log_records import (
+    Header,
+    LogRecord,
+    RunRecord,
+    SeenViewRecord,
+    SkipRecord,
+    read_log,
+)
 from ringcast.journal.format.manifest import Segment, read_segment, write_segment
+from ringcast.journal.format.members import SeenMember, saw
 
 Clock = Callable[[], int]
 """Microseconds since 1970."""
@@ -68,24 +76,32 @@ def _write_parquet(files: Files, layout: Layout, name: str, tally: _Tally) -> in
 class _Tally:
     """Counts what passes from a log to its segment, for the manifest."""
 
-    def __init__(self, header: Header, records: Iterator[RunRecord | SkipRecord]) -> None:
+    def __init__(self, header: Header, records: Iterator[LogRecord]) -> None:
         self.header = header
         self._records = records
         self._coverage = Coverage(header.reached)
         self._rows = 0
         self._delivered: list[int] = []
+        self._sent: list[int] = []
+        self._names = header.names
+        self._members: dict[int, SeenMember] = {}
 
-    def runs(self) -> Iterator[RunRecord]:
-        """The runs, each counted as it is taken."""
+    def runs(self) -> Iterator[tuple[RunRecord, str | None]]:
+        """The runs with the names of their senders, each counted as it is taken."""
         for record in self._records:
             if isinstance(record, SkipRecord):
                 self._coverage.skip(*record)
                 continue
+            if isinstance(record, SeenViewRecord):
+                saw(self._members, *record)
+                self._names = {address: name for address, name, _ in record.members}
+                continue
             view, view_by, sender, first = record[:4]
             self._coverage.add(view, view_by, sender, first, len(record.lengths))
             self._rows += len(record.lengths)
-            self._delivered[1:] = [record.delivered_at]
-            yield record
+            _widen(self._delivered, record.delivered_at)
+            _widen(self._sent, record.sent_at)
+            yield record, self._names.get(sender)
 
     def segment(self, name: str, written: int, ended: str, now: int, torn: int) -> Segment:
         """The manifest; to be asked for when all runs were taken."""
@@ -106,4 +122,11 @@ class _Tally:
             torn_bytes=torn,
             views=self._coverage.views(),
             holes=self._coverage.holes(),
+            sent_at=(self._sent[0], self._sent[1]) if self._sent else (0, 0),
+            members=self._members,
         )
+
+
+def _widen(bounds: list[int], value: int) -> None:
+    """Make a pair of bounds hold a value as well."""
+    bounds[:] = (min(bounds[0], value), max(bounds[1], value)) if bounds else (value, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,8 +19,9 @@ from ringcast.journal.format.layout import (
     signed,
     stem_of,
 )
-from ringcast.journal.format.log_records import Header, run_record, skip_record
+from ringcast.journal.format.log_records import Header, run_record, skip_record, view_record
 from ringcast.journal.format.manifest import CLOSED, ROLLED, Segment, read_removed
+from ringcast.journal.format.members import Known, SeenView
 from ringcast.journal.read.reader import Journal, in_order_of_sealing
 from ringcast.journal.write.log import OpenLog
 from ringcast.journal.write.recover import wall_us
@@ -73,6 +74,7 @@ class JournalWriter:
         self._layout = Layout(Path(directory))
         self._stem = stem_of(group, self.recorder)
         self._coverage = Coverage()
+        self._names: dict[int, str] = {}
         self._log: OpenLog | None = None
         self._journal: Journal | None = None
         self._found_at: int | None = None
@@ -117,6 +119,17 @@ class JournalWriter:
         with sentences(self._layout.root, self._fail):
             log.append(skip_record(*at, who, first, last), self._now())
         self._coverage.skip(*at, who, first, last)
+
+    def view(self, view: int, view_by: int, members: Iterable[Known], *, at: int) -> None:
+        """Note who is in the view that was installed: address, name and endpoint of each member.
+
+        What is appended from here on carries the name of its sender.
+        """
+        log = self._open()
+        known = [(signed(address), name, endpoint) for address, name, endpoint in members]
+        self._names = {address: name for address, name, _ in known}
+        with sentences(self._layout.root, self._fail):
+            log.append(view_record(SeenView(view, signed(view_by), at), known), None)
 
     def sync(self) -> None:
         """Return when everything appended before is durable."""
@@ -198,6 +211,7 @@ class JournalWriter:
             opened_at=self._now(),
             durable=self.durable,
             reached=self._coverage.carry(),
+            names=self._names,
         )
         name = name_of(self._stem, self._number)
         return OpenLog(self._files, self._layout, name, header)

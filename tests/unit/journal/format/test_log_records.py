@@ -127,7 +127,7 @@ def test_a_header_with_a_flipped_bit_is_no_header_that_was_never_written() -> No
 
 
 def test_a_log_of_another_version_is_left_to_that_version() -> None:
-    body = b'H{"format": 2}'
+    body = b'H{"format": 3}'
     log = FRAME.pack(len(body), crc32(body)) + body
-    with pytest.raises(JournalError, match="format 2"):
+    with pytest.raises(JournalError, match="format 3"):
         read_log(BytesIO(log), len(log))

@@ -1,5 +1,7 @@
 """Pruning: what conditions rule out is not read, and what they allow always is."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +42,22 @@ def test_seqnos_cut_what_is_taken() -> None:
 def test_another_group_leaves_nothing() -> None:
     assert left(Conditions().among("group", ["other"])) == {}
     assert len(left(Conditions().among("group", ["g", "other"]))) == 2
+
+
+def test_times_views_and_recorders_are_ruled_out_by_manifests() -> None:
+    old, new = slices()
+    timed = replace(new.segment, sent_at=(100, 200), delivered_at=(110, 210))
+    some = [old, Slice(timed, new.senders)]
+    for column, inside, outside in [
+        ("sent_at", (150, 160), (201, 999)),
+        ("delivered_at", (0, 110), (0, 109)),
+    ]:
+        assert len(prune(some, Conditions().within(column, inside))) == 2
+        # The first format has no bounds of times, so nothing rules it out.
+        assert prune(some, Conditions().within(column, outside)) == [old]
+    assert len(prune(some, Conditions().within("view", (1, 1)))) == 2
+    assert prune(some, Conditions().within("view", (2, 9))) == []
+    assert prune(some, Conditions().among("recorder", [2])) == []
 
 
 @given(st.integers(0, 4), st.integers(0, 60), st.integers(0, 60))

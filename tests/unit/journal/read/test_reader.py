@@ -131,8 +131,8 @@ def test_a_damaged_note_of_removals_is_told(tmp_path: Path) -> None:
 
 def test_a_later_format_is_told(tmp_path: Path) -> None:
     JournalWriter(tmp_path, "prices", 1).close()
-    (tmp_path / "_manifest" / "x.json").write_text('{"format": 2}')
-    with pytest.raises(JournalError, match="has the format 2"):
+    (tmp_path / "_manifest" / "x.json").write_text('{"format": 3}')
+    with pytest.raises(JournalError, match="has the format 3"):
         Journal(tmp_path)
 
 

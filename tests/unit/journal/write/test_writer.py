@@ -40,6 +40,7 @@ def test_a_run_has_all_its_columns(tmp_path: Path) -> None:
         "payload": b"a",
         "recorder": -3,
         "view_by": -(2**63),
+        "sender_name": None,
     }
     again = {**row, "seqno": 2**62 + 1, "payload": b"bc"}
     assert pq.read_table(path).to_pylist() == [row, again]
