@@ -228,7 +228,7 @@ def _marked(batch: Batch, flag: int) -> Batch:
         batch.nbytes,
         dest=batch.dest,
         first=batch.first,
-        flags=batch.flags | flag,
+        flags=batch.flags & ~(ANSWERED | IGNORED) | flag,
         sent_at=batch.sent_at,
     )
 

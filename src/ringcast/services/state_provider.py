@@ -7,7 +7,7 @@ noted when the event is put there, are exactly what the application's state cont
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from ringcast.core.model.address import Address
@@ -21,6 +21,9 @@ TRANSFERS_MAX = 4
 """States that are given at once: each may be a copy of all that the application has."""
 WAITING_MAX = 1_024
 """Newcomers that may wait for their turn; one on top of that is refused."""
+QUEUED_MAX = 16
+"""Requests of one newcomer in the application's queue, all but the last of them for nothing; one on
+top of that is refused."""
 
 Post = Callable[[Address, ServiceMessage, Payload], None]
 """Sends a service message."""
@@ -49,6 +52,8 @@ class StateProvider:
         self._post = post
         self._waiting: deque[StateTransfer] = deque()
         self._active: dict[Address, StateTransfer] = {}
+        self._queued: Counter[Address] = Counter()
+        """Requests that the application has not come to, by newcomer."""
         self.control: Control
         self.numbering: Numbering
 
@@ -60,14 +65,18 @@ class StateProvider:
     def asked(self, joiner: Address, id: int) -> None:
         """A newcomer wants the state."""
         self.cancel((joiner,))
-        if len(self._waiting) >= WAITING_MAX:
+        if len(self._waiting) >= WAITING_MAX or self._queued[joiner] >= QUEUED_MAX:
             self._post(joiner, StateRefusal(id, 0), b"")
             return
         self._waiting.append(StateTransfer(joiner, id))
         self._admit()
 
     def find(self, event: StateAsked) -> StateTransfer | None:
-        """The transfer that the application has come to; None when it is no longer wanted."""
+        """The transfer that the application has come to, once per event; None when it is no longer
+        wanted."""
+        self._queued[event.joiner] -= 1
+        if self._queued[event.joiner] <= 0:
+            del self._queued[event.joiner]
         transfer = self._active.get(event.joiner)
         return transfer if transfer is not None and transfer.id == event.id else None
 
@@ -107,4 +116,5 @@ class StateProvider:
             marks = tuple(StateMark(*mark) for mark in self.numbering.handed().items())
             transfer.marks = StateBegin(transfer.id, view.id, marks)
             self._active[transfer.joiner] = transfer
+            self._queued[transfer.joiner] += 1
             self.control.emit(StateAsked(transfer.joiner, transfer.id))

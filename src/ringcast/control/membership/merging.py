@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ASKED_MAX = 4
 """How many times another coordinator is asked before it is left out."""
+OTHERS_MAX = 512
+"""Other groups that are known at a time; further ones are found again when these are merged."""
 
 
 class _Other(NamedTuple):
@@ -50,7 +52,7 @@ class Merging:
             if address in self._asked or now - other.heard < self._patience
         }
         known = self._others.get(coordinator.address)
-        if known is None or view >= known.view:
+        if len(self._others) < OTHERS_MAX if known is None else view >= known.view:
             self._others[coordinator.address] = _Other(coordinator, view, now)
             self._env.out.learn(coordinator)
 

@@ -77,7 +77,7 @@ class Inbox(Layer):
     def up(self, batch: Batch) -> None:
         """Queue a batch for the application."""
         if batch.flags & self.special_flags:
-            if not batch.flags & _FOR_SERVICES:
+            if batch.flags & self.special_flags & ~_FOR_SERVICES:
                 # Of a protocol that this stack lacks: the payloads may not be what they seem.
                 self.env.counters["dropped_unknown_flags"] += len(batch)
                 self.absorbed(batch)

@@ -1,6 +1,6 @@
 """Merging: the coordinator with the lowest address leads, and asks a few times."""
 
-from ringcast.control.membership.merging import ASKED_MAX, Merging
+from ringcast.control.membership.merging import ASKED_MAX, OTHERS_MAX, Merging
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import MergeReady, Refused, Section
@@ -70,3 +70,12 @@ def test_a_group_that_asks_whether_the_merge_goes_on_is_told() -> None:
     bench.sent()
     merging.on_answer(ready(9), Address(9))
     assert bench.kinds() == ["MERGE to 9"]
+
+
+def test_other_groups_are_bounded() -> None:
+    bench, merging = merging_of(*range(100, 100 + 2 * OTHERS_MAX))
+    assert len(merging._others) == OTHERS_MAX
+    merging.found(peer(100), ViewId(9, Address(100)))
+    assert merging.number == 9  # Those that are known go on.
+    merging.begin(PROPOSAL)
+    assert len(bench.env.out.frames) == OTHERS_MAX

@@ -3,7 +3,7 @@
 import random
 
 from ringcast.core.model.address import Address, Peer
-from ringcast.core.model.batch import Batch
+from ringcast.core.model.batch import CALL, SERVICE, Batch
 from ringcast.core.model.events import Skipped, Suspected
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.inbox import Inbox
@@ -97,3 +97,13 @@ def test_the_application_gets_a_list_of_its_own() -> None:
     assert isinstance(event.payloads, list)
     event.payloads.clear()
     assert len(kept) == 3
+
+
+def test_a_flag_that_no_protocol_knows_is_not_let_in_by_that_of_a_service() -> None:
+    box, group, _ = inbox()
+    box.special_flags = 0xFF
+    for first, flags in enumerate((16, CALL | 16, SERVICE | 32, CALL | SERVICE | 64), 1):
+        box.up(Batch(A, [b"xx"], 2, first=first, flags=flags))
+    assert box.env.counters["dropped_unknown_flags"] == 4
+    assert not box.events
+    assert [last for _, last, _ in group.delivered] == [1, 2, 3, 4]
