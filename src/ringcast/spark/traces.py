@@ -17,6 +17,12 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import ConfigError
+from ringcast.journal.format.parquet_bounds import (
+    GROUP_BYTES_MAX,
+    UnpacksTooLarge,
+    open_bounded,
+    pages_of,
+)
 from ringcast.spark.schema import TRACE
 from ringcast.trace.checksum import damage, is_damaged
 from ringcast.trace.schema import LATER
@@ -137,8 +143,10 @@ def blame(path: str | Path, error: Exception) -> ConfigError:
 
 def _is_whole(file: Path) -> bool:
     try:
-        pq.read_table(file, page_checksum_verification=True)
-    except (pa.ArrowException, OSError):
+        with open_bounded(file) as opened:
+            for _ in opened.iter_batches():
+                pass
+    except (pa.ArrowException, OSError, UnpacksTooLarge):
         return False
     return True
 
@@ -157,9 +165,12 @@ def _visible(path: Path) -> Iterator[Path]:
 def _problem(file: Path, hive_keys: set[str]) -> str | None:
     """Why a file is no trace, or None; columns may be keys of its directories."""
     try:
-        found = pq.read_schema(file)
+        metadata = pq.read_metadata(file)
+        found = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError):
         return "it is not a Parquet file"
+    if pages_of(metadata) > GROUP_BYTES_MAX:
+        return f"a row group of it unpacks to {pages_of(metadata):,} bytes"
     for field in SCHEMA:
         if field.name in hive_keys or (field.name in LATER and field.name not in found.names):
             continue

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ringcast.errors import ConfigError
+from ringcast.journal.format.parquet_bounds import UnpacksTooLarge, bounded, open_bounded
 from ringcast.trace.checksum import SummedFile, damage, is_damaged
 from ringcast.trace.row_encoding import NOTE, NOTE_FIELDS
 from ringcast.trace.schema import (
@@ -34,6 +36,9 @@ TYPES: dict[str, pa.DataType] = {
     STRINGS: pa.list_(pa.string()),
 }
 SCHEMA = pa.schema([pa.field(n, TYPES[t], nullable=n not in REQUIRED) for n, t in COLUMNS])
+
+BATCH_ROWS_MAX = 65_536
+"""Rows of a trace that are read at once."""
 
 DELTA = ("seqno", "pos", "sent_at", "at", "place")
 """Columns that rise slowly: stored as differences they take a seventh of the space."""
@@ -116,11 +121,11 @@ def read_rows(directory: Path) -> list[Row]:
 def read_file(file: Path) -> Iterator[Row]:
     """The rows of one file of a trace, addresses as members have them.
 
-    Raises ConfigError, with its name, when the file is damaged.
+    Raises ConfigError, with its name, when the file is damaged, or unpacks to more than fits.
     """
     if is_damaged(file):
         raise damage(file)
-    for values in pq.read_table(file, page_checksum_verification=True).to_pylist():
+    for values in _values(file):
         for name in ADDRESSES:
             if values[name] is not None:
                 values[name] = unsigned(values[name])
@@ -128,6 +133,17 @@ def read_file(file: Path) -> Iterator[Row]:
             values["members"] = tuple(map(unsigned, values["members"]))
             values["names"] = tuple(values["names"] or ())
         yield Row(**values)
+
+
+def _values(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with open_bounded(file) as opened:
+            for batch in opened.iter_batches(BATCH_ROWS_MAX):
+                table = pa.Table.from_batches([batch])
+                columns = bounded(table.columns)
+                yield from pa.Table.from_arrays(columns, names=table.column_names).to_pylist()
+    except UnpacksTooLarge as error:
+        raise ConfigError(f"{file} is no trace of a member: {error}. Move it away.") from None
 
 
 def _signed(value: object) -> int | None:

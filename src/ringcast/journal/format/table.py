@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from io import RawIOBase
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,8 +51,12 @@ def parquet_pieces(runs: Iterable[NamedRun], group: str, recorder: int) -> Itera
     """
     sink = _Pieces()
     file = pa.PythonFile(sink, "w")
-    # With checksums a damaged page is an error, and never a message that nobody sent.
-    with pq.ParquetWriter(file, SCHEMA, compression="zstd", write_page_checksum=True) as writer:
+    # With checksums a damaged page is an error, and never a message that nobody sent. Payloads have
+    # no dictionary: readers know by the footer what they take.
+    numbers: Any = [name for name in SCHEMA.names if name != "payload"]
+    with pq.ParquetWriter(
+        file, SCHEMA, compression="zstd", use_dictionary=numbers, write_page_checksum=True
+    ) as writer:
         for rows in _row_groups(runs):
             writer.write_table(rows.table(group, recorder))
             yield from sink.take()
@@ -156,3 +160,5 @@ CONSTANTS = ("view", "view_by", "sender", "sent_at", "delivered_at")
 NUMBERS = (*CONSTANTS, "seqno")
 ROW_GROUP_ROWS_MAX = 65_536
 ROW_GROUP_BYTES_MAX = 32 * 2**20
+GROUP_BYTES_MAX = 256 * 2**20
+"""Bytes of a row group with several messages in memory: recorders write far smaller ones."""

@@ -11,10 +11,19 @@ import pyarrow.parquet as pq
 
 from ringcast.journal.format.errors import DataLost, JournalError
 from ringcast.journal.format.layout import Layout
+from ringcast.journal.format.parquet_bounds import (
+    UnpacksTooLarge,
+    bounded,
+    check_row_group,
+    open_bounded,
+)
 from ringcast.journal.format.spans import Spans
-from ringcast.journal.format.table import FIRST_SCHEMA, MICROSECONDS, SCHEMA
+from ringcast.journal.format.table import FIRST_SCHEMA, GROUP_BYTES_MAX, MICROSECONDS, SCHEMA
 from ringcast.journal.read.plan import Slice
 from ringcast.journal.read.prune import Conditions
+
+MESSAGE_BYTES_MAX = 2**30 + 2**20
+"""Bytes of a row group with one message, the largest that is recorded, in memory."""
 
 
 def read_slice(
@@ -47,11 +56,7 @@ def read_rows(
         for group in range(file.num_row_groups):
             if conditions and not _can_match(file.metadata.row_group(group), conditions):
                 continue
-            try:
-                batches = file.read_row_group(group, needed).to_batches()
-            except (pa.ArrowException, OSError) as error:
-                raise _damaged(Layout(root).segment(name)) from error
-            for batch in batches:
+            for batch in _batches(file, group, needed, Layout(root).segment(name)):
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
                     yield _completed(taken, columns)
@@ -90,18 +95,52 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
     """The Parquet file of a segment, which has a recorder's columns."""
     path = Layout(root).segment(name)
     try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        file = open_bounded(path, MESSAGE_BYTES_MAX)
     except FileNotFoundError as error:
         raise DataLost(
             f"{path} was removed, by retention or by hand, before it was read: keep more, or set "
             "failOnDataLoss to false"
         ) from error
+    except UnpacksTooLarge as error:
+        raise _unpacks(path, error) from None
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path) from error
-    if not (file.schema_arrow.equals(SCHEMA) or file.schema_arrow.equals(FIRST_SCHEMA)):
+    if _plain(file.schema_arrow) not in (SCHEMA, FIRST_SCHEMA):
         file.close()
         raise JournalError(f"{path} is not a segment of a journal: move it away with its manifest")
     return file
+
+
+def _batches(
+    file: pq.ParquetFile, group: int, columns: Sequence[str], path: Path
+) -> list[pa.RecordBatch]:
+    """The rows of one row group."""
+    metadata = file.metadata.row_group(group)
+    most = MESSAGE_BYTES_MAX if metadata.num_rows == 1 else GROUP_BYTES_MAX
+    try:
+        check_row_group(metadata, most)
+        table = file.read_row_group(group, list(columns))
+        made = pa.Table.from_arrays(bounded(table.columns, most), names=table.column_names)
+        return made.to_batches()
+    except UnpacksTooLarge as error:
+        raise _unpacks(path, error) from None
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path) from error
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that columns with a dictionary have without it."""
+    kinds = (
+        pa.field(field.name, field.type.value_type, field.nullable)
+        if isinstance(field.type, pa.DictionaryType)
+        else field
+        for field in schema
+    )
+    return pa.schema(list(kinds))
+
+
+def _unpacks(path: Path, error: UnpacksTooLarge) -> JournalError:
+    return JournalError(f"{path} is no segment of a recorder: {error}. Remove its manifest.")
 
 
 def _damaged(path: Path) -> JournalError:

@@ -11,6 +11,7 @@ import pytest
 
 from ringcast.errors import ConfigError
 from ringcast.journal import DataLost, Files, Journal, JournalError, JournalWriter
+from ringcast.journal.format.table import SCHEMA
 from ringcast.journal.read.rows import seqnos
 from tests.unit.journal.support import all_rows, append, expected, rows
 
@@ -163,3 +164,34 @@ def test_a_segment_that_is_damaged_anywhere_is_an_error_and_never_another_messag
         segment.write_bytes(sound[:place] + bytes((sound[place] ^ 0x10,)) + sound[place + 1 :])
         with suppress(JournalError):
             assert all_rows(tmp_path) == rows, f"byte {place}"
+
+
+@pytest.mark.parametrize(("size", "rows"), [(900_000, 60_000), (2_000, 1_000_000)])
+def test_a_small_file_that_unpacks_to_gigabytes_is_refused(
+    tmp_path: Path, size: int, rows: int
+) -> None:
+    with JournalWriter(tmp_path, "prices", 1) as writer:
+        append(writer, 7, 1, 3)
+    (segment,) = tmp_path.glob("*.parquet")
+    bomb = segment_of_one_payload(bytes(size), rows)
+    segment.write_bytes(bomb)
+    assert len(bomb) < 250_000
+    with pytest.raises(JournalError, match=r"unpacks to [0-9,]{13,} bytes"):
+        list(Journal(tmp_path).read())
+
+
+def segment_of_one_payload(payload: bytes, rows: int) -> bytes:
+    """A segment in which all rows are the same, stored once with their count."""
+    columns = {
+        field.name: pa.DictionaryArray.from_arrays(
+            pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([payload], field.type)
+        )
+        if field.name == "payload"
+        else pa.nulls(rows, field.type)
+        for field in SCHEMA
+    }
+    sink = pa.BufferOutputStream()
+    table = pa.table(columns)
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table, row_group_size=rows)
+    return sink.getvalue().to_pybytes()
