@@ -41,6 +41,8 @@ class Job:
     """Whether messages have nothing in common."""
     trace: str = ""
     """Where the trace of a member goes; empty for none."""
+    closed: bool = False
+    """Whether the group has a key."""
     group: str = "bench"
     """The name of the group, so that two can be measured at once."""
     host: str = "127.0.0.1"

@@ -148,6 +148,7 @@ def jobs_of(scenario: Scenario, row: Row, quick: bool) -> list[Job]:
             api=row.api,
             to_all=row.to_all,
             random=row.random,
+            closed=row.closed,
             spec="" if row.spec is None else row.spec.to_toml(),
             pause=row.pause if index == last else 0.0,
         )

@@ -40,6 +40,8 @@ class Row:
     """Whether messages have nothing in common, as encrypted ones."""
     trace: bool = False
     """Whether members write their traces."""
+    closed: bool = False
+    """Whether the group is closed: every datagram is sealed."""
     network: Network | None = None
     """What happens on the bridge, in scenarios of `ringcast bench net`."""
     beside: str = ""
@@ -314,6 +316,41 @@ COMPRESS = (
 )
 """What it costs to try compression where nothing can be gained."""
 
+OPEN_BULK, SEALED_BULK = (
+    ringcast(who, BULK, api="sync", closed=closed)
+    for who, closed in (("open", False), ("sealed", True))
+)
+
+SEALED = (
+    Scenario(
+        name="sealed-1-3-1k",
+        title="1 sender, 3 receivers, 1,000 bytes, an open group beside a closed one",
+        rows=(ringcast("open"), ringcast("sealed", closed=True)),
+        goals=(Goal(who="sealed", against="open", least=0.5),),
+        count=600_000,
+        quick=6_000,
+    ),
+    Scenario(
+        name="sealed-1-3-100",
+        title="the same with 100 bytes",
+        rows=(ringcast("open"), ringcast("sealed", closed=True)),
+        goals=(Goal(who="sealed", against="open", least=0.8),),
+        size=100,
+        count=2_000_000,
+        quick=20_000,
+    ),
+    Scenario(
+        name="sealed-1-3-100m",
+        title="the same with messages of 100 MB and the preset bulk",
+        rows=(OPEN_BULK, SEALED_BULK),
+        goals=(Goal(who="sealed", against="open", least=0.45),),
+        size=100_000_000,
+        count=5,
+        quick=1,
+    ),
+)
+"""What a key costs: the same groups with it and without."""
+
 MOMENTS = (
     Scenario(
         name="round-trip",
@@ -385,5 +422,5 @@ TRACE = Scenario(
 )
 """What it costs a member to write its trace; `ringcast bench trace` runs it."""
 
-SCENARIOS = (*STREAMS, *LARGE, *TROUBLES, *ORDER, *COMPRESS, *MOMENTS)
+SCENARIOS = (*STREAMS, *LARGE, *SEALED, *TROUBLES, *ORDER, *COMPRESS, *MOMENTS)
 """All of them, in the order in which they are run."""

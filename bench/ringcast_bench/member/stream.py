@@ -11,6 +11,7 @@ from ringcast.trace.live import LiveTrace
 from ringcast_bench.job import WAIT, Job, Report
 from ringcast_bench.member.common import (
     address_of,
+    key_of,
     name_of,
     stack_of,
     summary,
@@ -36,6 +37,7 @@ class Member:
             receive=job.role != "sender",
             views=True,
             observer=LiveTrace(job.trace) if job.trace else None,
+            key=key_of(job),
         )
         return {"endpoint": self._group.endpoint, "name": self._group.name}
 

@@ -13,6 +13,7 @@ from ringcast.cli.stack import (
     add_timeout_argument,
     chosen_stack,
 )
+from ringcast.runtime.ops.key_reload import reload_at_hangup
 
 
 def add_observer_arguments(parser: ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_observer_arguments(parser: ArgumentParser) -> None:
 
 def join_as_observer(arguments: Namespace) -> sync.Group:
     """Join the group to watch it. Raises ConfigError, JoinFailed, Timeout."""
-    return sync.join(
+    group = sync.join(
         arguments.group,
         chosen_stack(arguments),
         name=arguments.name or f"watch-{_user()}-{os.getpid()}",
@@ -34,6 +35,8 @@ def join_as_observer(arguments: Namespace) -> sync.Group:
         receive=False,
         key_file=arguments.key_file,
     )
+    reload_at_hangup(group)
+    return group
 
 
 def _user() -> str:

@@ -148,6 +148,11 @@ class GroupSeal:
         self._keys, self.tags = (), ()
         self._openers, self._senders, self._prefixes = {}, {}, {}
 
+    def key_id_of(self, sender: Address) -> str | None:
+        """The id of the key that a sender used last; None when it was not heard."""
+        found = self._senders.get(sender.to_bytes(8, "big"))
+        return None if found is None else f"{found.opener.key.id:02x}"
+
     def prove(self, tag: int, transcript: bytes) -> bytes:
         """Proof that this side has the key with this tag; empty when it has not."""
         for key, known in zip(self._keys, self.tags, strict=True):

@@ -22,6 +22,7 @@ from ringcast.errors import Closed, RingcastError, Timeout
 from ringcast.gateway.delivery import NAME, DeliveryWatch
 from ringcast.gateway.protocol import BUSY, Disconnected, read_frame, reply_of
 from ringcast.gateway.settings import Settings
+from ringcast.runtime.ops.key_reload import reload_at_hangup
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
 
@@ -94,6 +95,7 @@ class Gateway:
         )  # fmt: skip
 
     def _serve(self, group: Group) -> None:
+        reload_at_hangup(group)
         while not self._watch.is_over and not self._is_idle():
             time.sleep(LOOK_INTERVAL)
         self._stop_listening()

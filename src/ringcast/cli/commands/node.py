@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from io import TextIOBase
 
 from ringcast import sync
-from ringcast.cli.reloading import reload_at_hangup
 from ringcast.cli.stack import (
     add_key_argument,
     add_stack_arguments,
@@ -23,6 +22,7 @@ from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.errors import ConfigError
 from ringcast.runtime.ops.console import Console
 from ringcast.runtime.ops.event_text import JsonEventWriter, TextEventWriter
+from ringcast.runtime.ops.key_reload import reload_at_hangup
 from ringcast.runtime.ops.status import serve_status
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -26,6 +26,7 @@ from ringcast.journal.format.manifest import Segment
 from ringcast.journal.write.recover import recover, wall_us
 from ringcast.journal.write.writer import JournalWriter
 from ringcast.runtime.api.base import JOIN_TIMEOUT
+from ringcast.runtime.ops.key_reload import reload_at_hangup
 from ringcast.runtime.ops.writable import check_writable
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
@@ -201,6 +202,7 @@ def record(
     )
     recorder = Recorder(group, _journal(recording, group))
     on_signals(recorder.stop)
+    reload_at_hangup(group)
     say(f'Recording "{recording.group}" to {recording.directory} from {group.endpoint}')
     say(f"The journal is {recording.mode}.")
     recorder.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,13 @@ class Security:
             "is_closed_group": self.seal is not None,
             "key_ids": [] if self.seal is None else list(self.seal.key_ids),
         }
+
+    def peer_key_ids(self, members: Iterable[Address]) -> dict[str, str]:
+        """By which key each of these members has sealed last, as far as they were heard."""
+        if self.seal is None:
+            return {}
+        used = {str(member): self.seal.key_id_of(member) for member in members}
+        return {member: key_id for member, key_id in used.items() if key_id is not None}
 
     def __str__(self) -> str:
         if self.seal is None:

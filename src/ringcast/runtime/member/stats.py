@@ -59,6 +59,8 @@ class Stats(RoleStats):
     """Whether the group has a key."""
     key_ids: list[str]
     """The ids of its keys: the first one seals, all of them open."""
+    peer_key_ids: dict[str, str]
+    """The id of the key by which each of the others has sealed last, by its address."""
     counters: dict[str, int]
     transport: dict[str, int]
     kernel: dict[str, bool]
@@ -76,6 +78,7 @@ def member_stats(member: Member, now: float) -> Stats:
     told = {
         **stack.snapshot(),
         **member.security.facts(),
+        "peer_key_ids": member.security.peer_key_ids(stack.view or ()),
         "peers": _peers(stack),
         "group": member.group,
         "name": member.peer.name,

@@ -111,7 +111,8 @@ class UdpTransport:
     def secure(self, guard: Guard, /) -> None:
         """Learn nothing from datagrams that may be anybody's."""
         self._guard = guard
-        self._is_strict = False  # Its keys may have other tags.
+        if self._is_strict:  # Its keys may have other tags, and the kernel is to know them now.
+            self._drop_foreign()
 
     def open(self, me: Address, group: int) -> None:
         """Bind the sockets. Raises ConfigError with what to change."""

@@ -68,8 +68,7 @@ def _member(status: Plain) -> Iterator[str]:
     names, members = names_in(status), ", ".join(texts_in(status, "members"))
     name, group, endpoint = (text_in(status, key) for key in ("name", "group", "endpoint"))
     yield f"{name} in {group}, process {pid} at {endpoint}"
-    keys = texts_in(status, "key_ids")
-    yield f"  closed group, key id {keys[0]}" if keys else "  open group: anybody may join"
+    yield f"  {_keys(status, names)}"
     yield f"  view {number}: {members}"
     yield from _datagrams(status)
     for part in status.values():
@@ -77,6 +76,19 @@ def _member(status: Plain) -> Iterator[str]:
             yield from _windows(part, names)
     yield from _stability(map_in(status, "stability"), names)
     yield from _troubles(status, names)
+
+
+def _keys(status: Plain, names: dict[str, str]) -> str:
+    """Open or closed, by which keys, and who has not sealed by the first of them yet."""
+    first, *others = texts_in(status, "key_ids") or [""]
+    if not first:
+        return "open group: anybody may join"
+    text = f"closed group, key id {first}"
+    if others:
+        text += f", also opens {', '.join(others)}"
+    used = map_in(status, "peer_key_ids")
+    late = [f"{names.get(a, a)} {text_in(used, a)}" for a in used if text_in(used, a) != first]
+    return text + (f"; sealed by another key: {', '.join(late)}" if late else "")
 
 
 def _datagrams(status: Plain) -> Iterator[str]:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ringcast.closed.inspected import InspectedSeal
+from ringcast.closed.keys import Key
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Payload
 from ringcast.core.model.events import Event, Skipped
@@ -260,6 +262,14 @@ class Member:
         """A new process with a new identity, under the old name; the old one crashes first."""
         self.crash()
         self._begin()
+
+    def use_keys(self, *keys: bytes) -> None:
+        """Seal with the first of these keys from now on, and open with all of them."""
+        seal = self.stack.env.seal
+        if not isinstance(seal, InspectedSeal):
+            raise LocalError(f"{self.name} has no key to replace: make its world with a key")
+        seal.group_seal.use(tuple(map(Key, keys)))
+        self._note(f"uses the keys {', '.join(seal.group_seal.key_ids)}")
 
     # What the world does --------------------------------------------------------------------------
 

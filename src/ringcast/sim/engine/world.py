@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from ringcast.closed.inspected import InspectedSeal
-from ringcast.closed.keys import Key
+from ringcast.closed.keys import Key, Keys
 from ringcast.closed.seal import GroupSeal
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.events import Event
@@ -84,7 +84,7 @@ class World:
         """Whether members note after each step what they keep in memory."""
         self._refuse = refuse
         """Whether the system of a dead member refuses what reaches its port."""
-        self._keys = () if key is None else (Key(key),)
+        self._keys: Keys = () if key is None else (Key(key),)
         self.now = 0.0
         self.observer = observer
         self.members: dict[str, Member] = {}
@@ -176,6 +176,10 @@ class World:
         others = [member.stack for member in self.members.values()]
         show_places([*others, stack], dict.fromkeys([*self.members, name]))
         return number, peer, stack
+
+    def use_keys(self, *keys: bytes) -> None:
+        """Members that start from now on have these keys of a closed group: the first seals."""
+        self._keys = tuple(map(Key, keys))
 
     # Time -----------------------------------------------------------------------------------------
 

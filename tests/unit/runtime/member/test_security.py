@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from ringcast.closed.keys import generate, load_keys
+from ringcast.closed.seal import GroupSeal
 from ringcast.core.model.address import Address
-from ringcast.core.wire.codec import group_id
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import UnicastAck
+from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.placement import Placement
 from ringcast.errors import ConfigError, LocalError
 from ringcast.runtime.member.security import NO_KEYS, Credentials, Security
@@ -42,6 +45,7 @@ def test_an_open_group_says_so() -> None:
     assert (transport.groups, transport.secured, transport.used) == ([group_id("g")], 0, 1)
     assert "open" in str(security)
     assert security.facts() == {"is_closed_group": False, "key_ids": []}
+    assert security.peer_key_ids([ME]) == {}
     with pytest.raises(LocalError, match="key_file"):
         security.reload()
 
@@ -55,6 +59,13 @@ def test_a_closed_group_shows_its_key_ids_and_reloads_them(tmp_path: Path) -> No
     assert transport.groups != [group_id("g")]
     assert (transport.secured, transport.used) == (1, 0)
     assert str(security) == f"the group is closed (key id {key.id:02x})"
+    assert security.peer_key_ids([ME]) == {}
+    peer = GroupSeal(load_keys(path), "g", Address(8))
+    buffers = encode(group_id("g"), Address(8), [UnicastAck(1, 2)])
+    (sealed,) = peer.seal([Datagram(None, buffers, sum(map(len, buffers)))])
+    assert security.seal is not None
+    security.seal.open(b"".join(sealed.buffers))
+    assert security.peer_key_ids([ME, Address(8)]) == {str(Address(8)): f"{key.id:02x}"}
     path.write_text(other.read_text() + path.read_text())
     security.reload()
     assert security.facts()["key_ids"] == [f"{new.id:02x}", f"{key.id:02x}"]

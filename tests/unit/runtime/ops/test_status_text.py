@@ -11,6 +11,7 @@ STATUS: dict[str, object] = {
     "members": ["ann", "bob"],
     "peers": [{"address": "a1", "name": "ann"}, {"address": "b2", "name": "bob"}],
     "key_ids": ["3f", "07"],
+    "peer_key_ids": {"b2": "07"},
     "counters": {"dropped_malformed": 1_234, "dropped_nothing": 0, "other": 3},
     "transport": {"dropped_queue_full": 1},
     "blocked_senders": [3.21],
@@ -30,7 +31,7 @@ def test_a_member_that_waits() -> None:
     assert overview([STATUS]) == "\n".join(
         [
             "ann in chat, process 12 at 127.0.0.1:7800",
-            "  closed group, key id 3f",
+            "  closed group, key id 3f, also opens 07; sealed by another key: bob 07",
             "  view 3: ann, bob",
             "  sent 2,000 messages, 1,000 of them delivered by all; 500 bytes are held",
             "  not yet acked by: bob 1,000 (of 2,000)",

@@ -5,23 +5,27 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from typing import TYPE_CHECKING
 
 from ringcast.errors import RingcastError
-from ringcast.sync import Group
+
+if TYPE_CHECKING:
+    from ringcast.runtime.api.base import GroupBase
 
 log = logging.getLogger("ringcast.keys")
 
 
-def reload_at_hangup(group: Group) -> None:
-    """Reload the keys of a group at SIGHUP; an open group ends at it, as before."""
-    if group.stats()["is_closed_group"]:
+def reload_at_hangup(group: GroupBase) -> None:
+    """Reload the keys of a group at SIGHUP; the process of an open group ends at it, as before."""
+    is_main = threading.current_thread() is threading.main_thread()  # Others can handle no signal.
+    if is_main and group.stats()["is_closed_group"]:
         # A thread of its own: the signal may have interrupted a call of the group.
         signal.signal(
             signal.SIGHUP, lambda *_: threading.Thread(target=_reload, args=(group,)).start()
         )
 
 
-def _reload(group: Group) -> None:
+def _reload(group: GroupBase) -> None:
     try:
         group.reload_keys()
     except RingcastError as error:
