@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringcast import presets
-from tests.runtime.members import Process, hear_all
+from tests.runtime.members import Process, await_one_view, hear_all
 from tests.runtime.namespaces import namespace
 from tests.runtime.support import group_name
 from tests.runtime.waiting import block
@@ -35,8 +35,7 @@ def test_fifty_members_form_one_view_and_exchange_messages(kind: str, tmp_path: 
         for name in names:
             members.append(Process(group, name, spec, *inside))
             stack.callback(members[-1].end)
-        views = {str(m.hear_view(*names, seconds=LONG)["id"]) for m in members}
-        assert len(views) == 1
+        await_one_view(members, LONG)
         for member in members:
             member.tell(send=100, size=100)
         for member in members:

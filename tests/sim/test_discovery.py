@@ -4,6 +4,7 @@ import pytest
 
 from ringcast import StackSpec, presets
 from ringcast.sim import World
+from ringcast.sim.engine.faults import FrameInFlight
 
 SPECS = {"file": presets.tcp(file="/d"), "dns": presets.tcp(dns="name:1")}
 
@@ -167,3 +168,51 @@ def test_a_member_that_only_one_other_does_not_reach_is_not_removed_by_a_hint() 
     rule.remove()
     world.run(5.0)
     assert a.view == b.view == view
+
+
+# Many at once ------------------------------------------------------------------------------------
+
+
+def test_joiners_that_are_not_admitted_ask_less_and_less() -> None:
+    world = World(5, presets.loopback())
+    world.join("a", "b", "c")
+    asked = list[str]()
+
+    def count(flight: FrameInFlight) -> bool:
+        if flight.kind == "DISCOVER" and flight.target == "b":
+            asked.append(flight.source)
+        return flight.kind == "JOIN"
+
+    rule = world.drop(count)  # As if the coordinator were too busy.
+    joiners = [world.start(f"joiner{number}") for number in range(10)]
+    world.run(5.0)
+    assert len(asked) <= 30 * len(joiners), "not one every 20 ms"
+    rule.remove()
+    world.run_until(lambda: world.united, 5.0)
+    assert all(len(joiner.views) == 1 for joiner in joiners), "none created a group of its own"
+
+
+def test_the_questions_of_many_groups_that_meet_grow_with_their_number() -> None:
+    def answers(count: int) -> int:
+        world = World(6, presets.loopback())
+        names = [f"m{number}" for number in range(count)]
+        world.partition(*([name] for name in names))
+        for name in names:
+            world.start(name)
+        world.run(1.0)
+        seen = list[str]()
+
+        def note(flight: FrameInFlight) -> bool:
+            if flight.kind == "PRESENT":
+                seen.append(flight.source)
+            return flight.kind == "MERGE"  # As if they were too busy for that.
+
+        rule = world.drop(note)
+        world.heal()
+        world.run(3.0)
+        rule.remove()
+        world.run_until(lambda: world.united, 10.0)
+        assert world.check() == []
+        return len(seen)
+
+    assert answers(32) < 8 * answers(8), "each with each would be 16 times as many"

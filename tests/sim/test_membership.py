@@ -411,3 +411,23 @@ def test_a_partition_that_heals_is_one_view_within_three_seconds_with_the_defaul
         world.run_until(lambda world=world: world.united, 10.0)  # type: ignore[misc]
         seconds.append(world.now - began)
     assert sorted(seconds)[4] <= 3.0
+
+
+def test_members_that_promised_another_coordinator_follow_it_to_the_view_of_the_first() -> None:
+    world = World(seed=4, spec=presets.lan())
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        world.join(name)
+    a, b, c, d = (world.members[name] for name in names)
+    late = world.drop(lambda f: f.source == "a" and f.kind == "VIEW" and f.target in "bcd")
+    lost = world.drop(lambda f: f.target == "b" and f.kind == "FLUSHED")
+    e = world.start("e")
+    world.run_until(lambda: e.view is not None, 5.0)
+    b.stack.suspect(a.me, True)  # Wrongly: and the others promise to follow b.
+    world.run(0.1)
+    b.stack.suspect(a.me, False)
+    late.remove()
+    world.run_until(lambda: b.view is not None and e.me in b.view, 2.0)
+    lost.remove()
+    world.run_until(lambda: all(e.me in (m.view or ()) for m in (c, d)), 2.0)
+    assert world.check() == []

@@ -16,11 +16,14 @@ SPECS = {"lan": presets.lan(), "stable": presets.stable()}
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @pytest.mark.parametrize("cut", [("bd", "db"), ("bd",), ("db",)], ids=["both", "b-d", "d-b"])
+@pytest.mark.parametrize("order", ["abcde", "abdce", "acbed"])
 def test_of_a_pair_that_is_cut_the_less_senior_has_to_go(
-    spec: StackSpec, cut: tuple[str, ...]
+    spec: StackSpec, order: str, cut: tuple[str, ...]
 ) -> None:
     world = World(seed=1, spec=spec)
-    a, b, c, d, e = world.join(*"abcde")
+    for name in order:
+        world.join(name)
+    a, b, c, d, e = (world.members[name] for name in "abcde")
     world.drop(lambda f: f.source + f.target in cut)
     view = a.view
     assert view is not None

@@ -196,6 +196,9 @@ class Member:
     def is_elsewhere(self, member: Address) -> bool:
         return False
 
+    def is_late(self, member: Address) -> bool:
+        return False
+
     def stranger(self, source: Address) -> None:
         self.env.counters["strangers"] += 1
 
@@ -233,6 +236,9 @@ class Member:
     resting = False
 
     def soon(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def put_off(self) -> None:
         raise NotImplementedError
 
     tried = when_alone = ""

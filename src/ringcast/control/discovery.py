@@ -35,6 +35,12 @@ rank; an interval has this many slots."""
 ANSWER_RANK_MAX = 3
 """Members of higher ranks do not answer for the coordinator: a busy coordinator of a large group
 is late, and must not become busier by answers of everybody to everybody."""
+ASK_SHARE = 4
+"""A joiner that has asked for a while waits a share of that time until it asks again: many joiners
+of a busy group must not keep it busy with their questions."""
+YIELDS_MAX = 3
+"""How often in succession a coordinator puts its question off, since another one that leads the
+merge knows of it."""
 ASK_MAX = 32
 """How many of the suggested places are asked at a time; when there are more, they take turns."""
 PLACES_MAX = 256
@@ -124,6 +130,9 @@ class DiscoveryPart(Part):
         self.spec = spec
         self._view = NO_VIEW
         self._searching = False
+        self._search_began = 0.0
+        self._yields = 0
+        """How often in a row the question for partitions was put off."""
         self._former: dict[Address, Peer] = {}
         self._sightings: dict[str, Sighting] = {}
         """What is known of the name and of the directory, once it was looked up."""
@@ -154,6 +163,7 @@ class DiscoveryPart(Part):
 
     def search(self, view: ViewId) -> None:
         self._view, self._searching = view, True
+        self._search_began = self.env.now
         self._ask()
 
     def pause(self) -> None:
@@ -165,6 +175,11 @@ class DiscoveryPart(Part):
     def soon(self, seconds: float) -> None:
         due = self.env.now + seconds * self.env.rng.uniform(0.5, 1.5)
         self.env.timers.set_earlier(self, "ask", due)
+
+    def put_off(self) -> None:
+        if not self._searching and self._yields < YIELDS_MAX:
+            self._yields += 1
+            self._later()
 
     def introduce(self, to: Peer, coordinator: Peer, echo: int = 0) -> None:
         answer = (self.env.now, to.address)
@@ -276,6 +291,7 @@ class DiscoveryPart(Part):
             self._later()
 
     def _ask(self) -> None:
+        self._yields = 0
         if self.spec.multicast:
             self.env.out.send(Discover(self.env.peer, self._view, 0))
         for seed in self.spec.seeds:
@@ -288,7 +304,10 @@ class DiscoveryPart(Part):
         self._later()
 
     def _later(self) -> None:
-        pause = self.spec.interval if self._searching else self.spec.merge_interval
+        pause = self.spec.merge_interval
+        if self._searching:
+            asked_for = self.env.now - self._search_began
+            pause = min(max(self.spec.interval, asked_for / ASK_SHARE), pause)
         self.env.timers.set(self, "ask", self.env.now + pause * self.env.rng.uniform(0.5, 1.5))
 
     def on_frame(self, frame: Frame, source: Address) -> None:
@@ -315,7 +334,9 @@ class DiscoveryPart(Part):
             if frame.direct:
                 self.introduce(frame.peer, self.env.peer)
         elif (frame.direct or view.coordinator == self.env.me) and frame.view != view.id:
-            self.introduce(frame.peer, view.peers[0])
+            # Whether another coordinator that asks all is answered depends on who leads the merge.
+            if frame.direct or frame.view == NO_VIEW or source in view:
+                self.introduce(frame.peer, view.peers[0])
         elif frame.view == NO_VIEW and source not in view:
             self._answer_later(view)
         if view is not None:

@@ -1,10 +1,11 @@
 """Failure detection: members that do not answer any more.
 
 Each member sends signs of life to the few that follow it in the view, and watches the few before
-it; so the cost per member does not grow with the group. A member that hears nothing of a watched
-one for `timeout` accuses it before the first candidates for the coordinator's place. These verify
-it by asking the accused themselves, and only if it stays silent for `verify` it counts as
-suspected. Any datagram is a sign of life and clears the accused at once.
+it; so the cost per member does not grow with the group. In a group of at most 2 × `watchers` + 1
+all watch all. A member that hears nothing of a watched one for `timeout` accuses it before the
+first candidates for the coordinator's place. These verify it by asking the accused themselves, and
+only if it stays silent for `verify` it counts as suspected. Any datagram is a sign of life and
+clears the accused at once.
 
 A hint makes a member accuse at once, without waiting for `timeout`: a connection that ends or is
 refused, a port that nobody listens at, a new process at the member's endpoint, a coordinator that
@@ -164,7 +165,9 @@ class FailureDetectorPart(Part):
         assert self._view is not None
         ring = [member for member in self._view if member not in self._absent]
         size, rank = len(ring), ring.index(self.env.me)
-        distances = range(1, min(self.spec.watchers, size - 1) + 1)
+        # In a small group all watch all: so a pair of which one does not hear the other is noticed.
+        is_small = len(self._view) <= 2 * self.spec.watchers + 1
+        distances = range(1, size if is_small else self.spec.watchers + 1)
         self._watchers = list(dict.fromkeys(ring[(rank + d) % size] for d in distances))
         watched = dict.fromkeys(ring[(rank - d) % size] for d in distances)
         now = self.env.now
@@ -202,6 +205,8 @@ class FailureDetectorPart(Part):
         acting = next((m for m in view if m not in self._absent), self.env.me)
         if acting != self.env.me or member in self._absent:
             return
+        if self._membership.is_late(member) or self._membership.is_late(source):
+            return  # One of them is not in this view yet, and shows no life to its members.
         now, pair = self.env.now, (source, member)
         since, last = self._reports.get(pair, (now, now))
         if now - last > REPORT_GAP * self.spec.interval:

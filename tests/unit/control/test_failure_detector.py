@@ -50,7 +50,7 @@ class Others:
     def emit(self, event: Event) -> None:
         """Not used, like all that follow."""
 
-    install = finish = reached = leave = evict = found = cookie = emit
+    install = finish = reached = leave = evict = found = cookie = is_late = emit
 
     def stay_away(self, seconds: float, is_default: bool = False) -> None:
         """Not used."""

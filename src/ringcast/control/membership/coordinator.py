@@ -59,6 +59,10 @@ class Coordinator(Component):
         if self._is_needed:
             self._gather()
 
+    def is_late(self, member: Address) -> bool:
+        """Whether the member has not confirmed the view yet."""
+        return self._publication.awaits(member)
+
     # What makes a new view necessary -------------------------------------------------------------
 
     def on_join(self, frame: Join, source: Address) -> None:
@@ -120,14 +124,15 @@ class Coordinator(Component):
             self.part.discovery.introduce(coordinator, self.env.peer)
             return
         if not self.part.admission.has_proved(peer, echo):
-            if not echo:
+            if not echo and not self._merging.knows_leader(min(self.env.me, peer.address)):
                 self.part.discovery.introduce(peer, self.env.peer, cookie)
             return
         self._merging.found(coordinator, view)
         if coordinator.address < self.env.me:
             # The coordinator that has to lead may not know of this group.
             self.part.discovery.introduce(coordinator, self.env.peer, cookie)
-        elif self.change is None and self._merging.leads(self.env.me):
+            self.part.discovery.put_off()
+        elif self.change is None and self._merging.leads:
             self._gather()
 
     def _gather(self) -> None:
@@ -164,7 +169,7 @@ class Coordinator(Component):
     def _is_needed(self) -> bool:
         self._joins = {a: peer for a, peer in self._joins.items() if a not in self.view}
         self._leaves = {member for member in self._leaves if member in self.view}
-        merges = self._merging.leads(self.env.me)
+        merges = self._merging.leads
         return bool(self._gone or self._joins or self._leaves or merges)
 
     # Making it -----------------------------------------------------------------------------------

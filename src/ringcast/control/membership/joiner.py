@@ -62,6 +62,9 @@ class Joiner(Component):
                 self._asked = self._cookie = 0
         elif is_new:
             return
+        if peer.address == coordinator.address:
+            # It is there, and busy: a group of this joiner's own would keep it busier.
+            self._asked = min(self._asked, JOINS_MAX // 2)
         is_needed = cookie not in (0, self._cookie) and peer.address == coordinator.address
         if is_needed:
             self._cookie = cookie

@@ -56,13 +56,18 @@ class Merging:
             self._others[coordinator.address] = _Other(coordinator, view, now)
             self._env.out.learn(coordinator)
 
-    def leads(self, me: Address) -> bool:
-        """Whether there is a group to merge with and this coordinator has to lead.
+    def knows_leader(self, below: Address) -> bool:
+        """Whether another coordinator has to lead a merge, with an address below this one.
 
         A leader that was not heard of lately does not count: it may be dead."""
         since = self._env.now - self._lead_within
-        led = any(address < me and other.heard >= since for address, other in self._others.items())
-        return not led and any(me < address for address in self._others)
+        return any(a < below and other.heard >= since for a, other in self._others.items())
+
+    @property
+    def leads(self) -> bool:
+        """Whether there is a group to merge with and this coordinator has to lead."""
+        me = self._env.me
+        return not self.knows_leader(me) and any(me < address for address in self._others)
 
     @property
     def number(self) -> int:
@@ -73,7 +78,7 @@ class Merging:
         """A change of the own group begins; if this coordinator leads, it asks the others to
         join."""
         self._proposal, self._asked, self._ready = proposal, {}, {}
-        if self.leads(self._env.me):
+        if self.leads:
             self._asked = {address: 0 for address in self._others if self._env.me < address}
             self.repeat()
 

@@ -185,6 +185,9 @@ class MembershipPart(Part):
     def is_elsewhere(self, member: Address) -> bool:
         return member in self.departures.elsewhere
 
+    def is_late(self, member: Address) -> bool:
+        return self.coordinator is not None and self.coordinator.is_late(member)
+
     def stay_away(self, seconds: float, is_default: bool = False) -> None:
         self._away = seconds if not is_default else self._away or seconds
 

@@ -122,6 +122,9 @@ class Participant(Component):
             self._on_view_without_me(frame, source)
         elif view.id >= self.part.promised or self._is_released(source):
             self.wait_for(frame, source)
+        else:
+            # The member that holds the promise may have this view by now: it repeats it then.
+            self.env.out.send(Installed(self.view.id), self.part.promised.coordinator)
 
     def _is_released(self, source: Address) -> bool:
         """Whether the promise no longer binds: the member that holds it sends another view, or it

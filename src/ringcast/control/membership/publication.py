@@ -50,6 +50,10 @@ class Publication(Component):
         self._unconfirmed.pop(member, None)
         return True
 
+    def awaits(self, member: Address) -> bool:
+        """Whether this member has still to confirm the view."""
+        return member in self._unconfirmed
+
     @property
     def is_confirmed(self) -> bool:
         """Whether no member is left that has not confirmed the view."""

@@ -87,6 +87,10 @@ class ViewChanger(Protocol):
         """Whether a member of the view is known to be in another one by now, alive or not."""
         ...
 
+    def is_late(self, member: Address) -> bool:
+        """Whether this member coordinates, and that one has not confirmed the view yet."""
+        ...
+
     def stranger(self, source: Address) -> None:
         """A process outside the view behaves as if it were a member."""
         ...
@@ -148,6 +152,10 @@ class Search(Protocol):
 
     def soon(self, seconds: float) -> None:
         """Look again after about this long: a merge with another group failed."""
+        ...
+
+    def put_off(self) -> None:
+        """The coordinator that leads the merge knows of this group: it need not ask now as well."""
         ...
 
     def rest(self, seconds: float) -> None:

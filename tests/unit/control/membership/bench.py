@@ -156,6 +156,9 @@ class Bench:
     def soon(self, seconds: float) -> None:
         self.searches.append("soon")
 
+    def put_off(self) -> None:
+        self.searches.append("put off")
+
     def rest(self, seconds: float) -> None:
         self.searches.append("rest")
 

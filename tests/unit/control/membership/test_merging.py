@@ -24,17 +24,17 @@ def ready(number: int) -> MergeReady:
 
 
 def test_the_lowest_address_leads() -> None:
-    bench, merging = merging_of(9)
-    assert merging.leads(bench.env.me)
+    _, merging = merging_of(9)
+    assert merging.leads
     merging.found(peer(1), ViewId(8, Address(1)))
-    assert not merging.leads(bench.env.me)
+    assert not merging.leads
 
 
 def test_a_leader_that_is_not_heard_of_any_more_does_not_count() -> None:
     bench, merging = merging_of(1, 9)
     bench.env.now += 2 * SPEC.retry_max + 0.1
     merging.found(peer(9), OTHER)
-    assert merging.leads(bench.env.me)
+    assert merging.leads
 
 
 def test_all_groups_have_to_answer() -> None:

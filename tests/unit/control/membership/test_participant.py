@@ -51,6 +51,7 @@ def test_a_view_below_the_promise_counts_only_from_its_holder() -> None:
     bench.receive(Prepare(ViewId(9, Address(7)), OLD.id, (), 0), 7)
     bench.receive(next_view(OLD, 3, ME, 7), 3)
     assert bench.is_in(State.STOPPED)
+    assert bench.kinds() == ["FLUSHED to 7", "INSTALLED to 7"], "the holder is asked for its view"
     bench.receive(next_view(OLD, 3, ME, 7), 7)
     assert bench.is_in(State.INSTALLING)
 
