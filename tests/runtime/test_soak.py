@@ -1,7 +1,10 @@
 """`ringcast soak`: a short one is clean, and what is broken is said, with an exit status."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -71,3 +74,16 @@ def test_nothing_outlives_the_cast(tmp_path: Path) -> None:
         cast.pause(cast.steady[1])
         pids = list(cast.pids.values())
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_members_without_a_protection_are_found_out(home: Path, tmp_path: Path) -> None:
+    """What members deliver twice is in their traces, and ends the soak."""
+    script = Path(__file__).parents[1] / "broken_soak.py"
+    words = ["--minutes", "1", "--rate", "200", "--loss", "0.1", "--out", str(tmp_path / "soak")]
+    command = [sys.executable, str(script), "duplicates_are_handed_up", *words]
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(home)}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=env, timeout=280, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "delivered twice" in done.stdout

@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
+from ringcast.spark.follow import run
 from ringcast.spark.follow.stream import AUDIT_ROWS
 from ringcast.trace.check import check
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
@@ -114,3 +118,53 @@ def test_what_cannot_be_followed_is_told(spark: SparkSession, tmp_path: Path) ->
         rs.audit_stream(spark, tmp_path / "none")
     with pytest.raises(ConfigError, match="grace"):
         rs.audit_stream(spark, tmp_path, grace=-1)
+
+
+def alarm_rows(alarms: Path) -> list[dict[str, Any]]:
+    files = sorted(alarms.glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+class AllJudged(Event):
+    """Set when the alarms have as many views as there are."""
+
+    def __init__(self, alarms: Path, views: int) -> None:
+        super().__init__()
+        self._alarms, self._views = alarms, views
+
+    def wait(self, timeout: float | None = None) -> bool:
+        judged = [row for row in alarm_rows(self._alarms) if row["type"] == VIEW]
+        return len(judged) >= self._views or super().wait(timeout)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+def test_a_crash_around_the_writing_of_alarms_loses_and_repeats_nothing(
+    written: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch with rows dies before or after its file is there, and is done again."""
+    rows = spoilt_history()
+    followed = Followed(spark, tmp_path, grace=WAIT)
+    for piece in pieces(rows, 2):
+        followed.write(piece)
+    write, crashes = run._write, list[Path]()
+
+    def crash(table: pa.Table, place: Path) -> None:
+        if written:
+            write(table, place)
+        crashes.append(place)
+        raise OSError("the process dies here")
+
+    alarms = tmp_path / "alarms"
+    request = run.FollowRequest(directory=str(followed.trace), alarms=str(alarms), grace=WAIT)
+    views = {(row.view, signed(row.view_by)) for row in rows}
+    monkeypatch.setattr(run, "_write", crash)
+    with pytest.raises(ConfigError, match="could not follow"):
+        run.follow(request, lambda line: None, Event(), spark)
+    monkeypatch.setattr(run, "_write", write)
+    outcome = run.follow(request, lambda line: None, AllJudged(alarms, len(views)), spark)
+    assert len(crashes) == 1
+    told = alarm_rows(alarms)
+    found = sorted((r["cause"], r["member"], r["view"]) for r in told if r["type"] == VIOLATION)
+    assert found == sorted((v.cause, signed(v.member), v.view) for v in check(rows))
+    assert sorted((r["view"], r["view_by"]) for r in told if r["type"] == VIEW) == sorted(views)
+    assert (outcome.violations, outcome.views) == (len(found), len(views))

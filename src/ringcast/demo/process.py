@@ -17,6 +17,8 @@ from ringcast.errors import RingcastError
 WAIT = 60.0
 """Seconds that anything a member is to do may take."""
 END_WAIT = 10.0
+MEMBER_COMMAND = [sys.executable, "-m", "ringcast.demo.member"]
+"""How a member is started."""
 LOG_TAIL = 500
 """How many characters of a member's own words an error repeats."""
 
@@ -38,7 +40,7 @@ class MemberProcess:
         self._news = threading.Condition()
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ringcast.demo.member", *words],
+                [*MEMBER_COMMAND, *words],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -29,6 +29,7 @@ HASTE = 0.25
 LOOK_SECONDS = 2.0
 """How often traces are looked at while nothing happens."""
 MINUTE = 60.0
+ALARMS_SHOWN = 20
 
 Say = Callable[[str], None]
 
@@ -62,7 +63,9 @@ class SoakOutcome:
     def problems(self) -> list[str]:
         """What is wrong, in sentences."""
         stuck = [f"it got stuck: {self.stuck}"] if self.stuck else []
-        told = [f"the continuous audit: {alarm}" for alarm in self.alarms]
+        told = [f"the continuous audit: {alarm}" for alarm in self.alarms[:ALARMS_SHOWN]]
+        if more := len(self.alarms) - len(told):
+            told.append(f"the continuous audit: {more:,} more, in {self.plan.out / 'alarms'}")
         return [*map(str, self.violations), *told, *self.growth, *stuck]
 
     def verdict(self) -> str:

@@ -15,7 +15,11 @@ Note = tuple[ViewId | None, Callable[[], None]]
 
 
 class RowWriter:
-    """Writes the notes of one member, in the order in which they were made."""
+    """Writes the notes of one member, in the order in which they were made.
+
+    Runs are written as they were delivered, also where they leave a hole or come again: the audit
+    can find only what is written.
+    """
 
     def __init__(self, writer: TraceWriter, digests: bool) -> None:
         self.writer = writer
@@ -53,11 +57,6 @@ class RowWriter:
     def taken(self, run: Batch, at: int) -> None:
         """The application has taken a run."""
         place, self._taken = self._taken, self._taken + len(run)
-        reached = self._reached.get(run.sender, run.first - 1)
-        if reached < run.first - 1:
-            # What lies between was not for the application, and has no place.
-            count, self._reached[run.sender] = run.first - 1 - reached, run.first - 1
-            self.writer.append_delivered(run.sender, reached + 1, count, 0, run.sent_at, at)
         self.delivered(run, at, place=place)
 
     def delivered(
@@ -65,14 +64,12 @@ class RowWriter:
     ) -> None:
         """A run counts as taken; `given` is what was given to the stack for an own run that does
         not come back, `place` the first one's among all that the application has taken."""
-        first = self._reached.get(run.sender, run.first - 1) + 1
-        self._reached[run.sender] = run.last
-        whole = first == run.first and not run.flags & FRAGMENT
+        self._reached[run.sender] = max(self._reached.get(run.sender, 0), run.last)
+        summed = self._digest(run, run.payloads if given is None else given)
+        nbytes = _nbytes(run, given)
         self.writer.append_delivered(
-            run.sender, first, run.last - first + 1, _nbytes(run, given), run.sent_at, at,
-            self._digest(run, run.payloads if given is None else given) if whole else NO_DIGEST,
-            place,
-        )  # fmt: skip
+            run.sender, run.first, len(run), nbytes, run.sent_at, at, summed, place
+        )
         self._release(run.sender, at)
 
     def absorbed(self, run: Batch, at: int, waits: bool) -> None:
@@ -102,9 +99,8 @@ class RowWriter:
 
     def skipped(self, skip: Skipped, at: int) -> None:
         """Messages will not come."""
-        first = self._reached.get(skip.sender, skip.first - 1) + 1
-        self._reached[skip.sender] = skip.last
-        self.writer.append_skipped(skip.sender, first, skip.last - first + 1, at)
+        self._reached[skip.sender] = max(self._reached.get(skip.sender, 0), skip.last)
+        self.writer.append_skipped(skip.sender, skip.first, skip.last - skip.first + 1, at)
         self._release(skip.sender, at)
 
     def close(self, at: int, in_order: bool, has_all: bool) -> None:

@@ -176,7 +176,7 @@ class _Following:
         self._batches, self._news = batch, time.monotonic()
         for row in found.to_pylist():
             self._outcome.add(row)
-            if row["type"] != VIEW:
+            if row["type"] != VIEW or row["violations"]:
                 self._say(_line(row))
         self._write_page()
 
@@ -214,7 +214,10 @@ def _java_says_to(log: Path) -> Iterator[None]:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """A violation, or late rows, as a line."""
+    """A violation, late rows, or a view in which something was broken, as a line."""
+    if row["type"] == VIEW:
+        after = time.time() - (row["ended"] or 0) / 1e6
+        return f"ALARM: view {row['view']} broken ({row['what']}), told {after:.1f} s after its end"
     address = f"{(row['member'] or 0) % (1 << 64):x}"
     who = f"{row['member_name'] or address}, view {row['view']}"
     return f"{'late' if row['type'] == LATE else row['guarantee']}: {row['what']} ({who})"
