@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ringcast.core.model.address import Address
+from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Batch
-from ringcast.core.model.view import Peer, View, ViewId
+from ringcast.core.model.view import View, ViewId
 from ringcast.trace.check import check
 from ringcast.trace.row_writer import RowWriter
 from ringcast.trace.schema import Row
