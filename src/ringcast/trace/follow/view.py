@@ -29,8 +29,6 @@ REMEMBERED_MS = 24 * 3_600_000
 """How long a judged view is remembered, to tell rows that come late."""
 KEPT_MS = 7 * 24 * 3_600_000
 """How long a view or a member is kept that nobody writes about any more."""
-UNREAD_MS = 10_000
-"""How long the rows of a member may take until they are read, as part of the grace."""
 
 
 class ViewTrack:
@@ -97,9 +95,9 @@ class ViewTrack:
 
     def _elapsed(self, now: int) -> int:
         """How much of the grace is over by now: it begins when the first member goes on, by that
-        member's clock, and not when a file of it is read; at most UNREAD_MS earlier."""
+        member's clock, and not when a file of it is read; at most a third of it earlier."""
         went_on = min((passed[2] // 1_000 for passed in self._passed.values()), default=now)
-        return max(0, min(now - went_on, UNREAD_MS, self._grace))
+        return max(0, min(now - went_on, self._grace // 3))
 
     @property
     def _members(self) -> set[int]:

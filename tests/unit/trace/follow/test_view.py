@@ -155,7 +155,8 @@ def test_a_view_is_judged_when_all_have_gone_on_or_the_grace_is_over() -> None:
     a, b, c = 1, 2, 3
 
     def install(member: int, view: int, *members: int) -> Row:
-        return Row(member, view, a, None, INSTALL, at=view, members=members)
+        at = follower.now * 1_000
+        return Row(member, view, a, None, INSTALL, at=at, members=members)
 
     follower = Follower()
     follower.read([install(member, 1, a, b, c) for member in (a, b, c)])
@@ -167,6 +168,17 @@ def test_a_view_is_judged_when_all_have_gone_on_or_the_grace_is_over() -> None:
     assert (told.type, told.view, told.members, told.unfinished) == (VIEW, 1, 3, 1)
     (closed,) = follower.read([Row(m, 2, a, None, CLOSED, at=3) for m in (a, b)])
     assert (closed.type, closed.view, closed.unfinished) == (VIEW, 2, 0)
+
+
+def test_the_grace_began_when_the_first_member_went_on() -> None:
+    """Its file was read late: a third of the grace at most is over by then."""
+    a, b = 1, 2
+    follower = Follower()
+    follower.now = 100 * GRACE
+    follower.read([Row(m, 1, a, None, INSTALL, at=0, members=(a, b)) for m in (a, b)])
+    follower.read([Row(a, 2, a, None, INSTALL, at=1, members=(a,))])
+    assert follower.wait(GRACE - GRACE // 3 - 1) == []
+    assert [told.view for told in follower.wait(1)] == [1]
 
 
 def test_the_state_of_a_long_view_stays_small() -> None:
