@@ -36,6 +36,8 @@ PANELS = (
     ("Messages resent per second", "rate(ringcast_resent_total[1m])", "none", "{{member}}"),
     ("Messages asked for per second", "rate(ringcast_requested_total[1m])", "none", "{{member}}"),
     ("Bytes put aside for a blocked application", "ringcast_aside_bytes", "bytes", "{{member}}"),
+    ("A recorder's lag", "ringcast_recorder_lag_ms", "ms", "{{member}}"),
+    ("Congestion window", "ringcast_congestion_window", "bytes", "{{member}}"),
     (
         "Datagrams dropped per second",
         'rate({__name__=~"ringcast_(transport_)?dropped_.*_total"}[1m])',

@@ -18,10 +18,10 @@ from tests.runtime.support import ROOT, SOON
 class Command:
     """A command that runs; `out` and `err` are what it prints, line by line."""
 
-    def __init__(self, home: Path, *words: str) -> None:
+    def __init__(self, home: Path, *words: str, wrapper: tuple[str, ...] = ()) -> None:
         self.words = words
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "ringcast.cli.main", *words],
+            [*wrapper, sys.executable, "-m", "ringcast.cli.main", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -331,6 +331,7 @@ class MembershipPart(Part):
         return {
             "role": role,
             "suspects": [str(member) for member in sorted(self.departures.suspects)],
+            "evicted": {str(member): why for member, why in self.departures.reasons.items()},
         }
 
 

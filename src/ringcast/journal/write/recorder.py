@@ -54,10 +54,19 @@ class Recorder:
         self._stopping = threading.Event()
         self.messages = 0
         """How many are recorded and safe."""
+        self._lag_us, self._pending_us = 0, 0
+        """How old the last messages were when they were safe; when those were sent that are being
+        written, 0 for none."""
 
     def stop(self) -> None:
         """Leave in order, soon. May be called from any thread, and by a signal's handler."""
         self._stopping.set()
+
+    def figures(self) -> dict[str, int]:
+        """What people who watch the group are told of this recorder."""
+        pending = self._pending_us
+        lag_us = max(self._lag_us, wall_us() - pending if pending else 0)
+        return {"recorded": self.messages, "recorder_lag_ms": lag_us // 1_000}
 
     def run(self) -> None:
         """Record until `stop`, then leave and seal.
@@ -65,6 +74,7 @@ class Recorder:
         Raises JournalFull or JournalError when the disk fails, Closed when the group ends: the
         member has left then, and what was synced is safe.
         """
+        self._group.add_figures(self.figures)
         try:
             self._record()
         except BaseException:
@@ -100,6 +110,8 @@ class Recorder:
     def _keep(self, events: list[Event]) -> None:
         """Write down what came, and return when it is safe."""
         now, journal, count = wall_us(), self._journal, 0
+        oldest = min([now, *(e.sent_at for e in events if isinstance(e, Batch) and e.sent_at)])
+        self._pending_us = oldest
         for event in events:
             if isinstance(event, ViewChange):
                 self._view = event.view.id
@@ -115,6 +127,8 @@ class Recorder:
                 journal.skip(*self._view, event.sender, event.first, event.last)
         if count:
             journal.sync()
+            self._lag_us = max(0, wall_us() - oldest)
+        self._pending_us = 0
         self.messages += count
         if self._saw is not None:
             self._saw(events)

@@ -122,6 +122,14 @@ class FlightControl:
         self.arrived = min(waited_for, default=self._sent.high)
         assert self.arrived <= self._sent.high
 
+    def snapshot(self) -> dict[str, object]:
+        """What congestion control allows, as plain data; empty where there is none."""
+        congestion = self.congestion
+        if congestion is None:
+            return {}
+        rate = round(congestion.rate) if congestion.is_paced else 0
+        return {"congestion_window": round(congestion.window), "paced_rate": rate}
+
     def install(self, installation: Installation, start: int) -> None:
         """Count for a new view; the ack map has been brought up to date."""
         for member in installation.left:

@@ -337,4 +337,5 @@ class NakAck4Layer(ReliableMulticast):
             **super().snapshot(),
             "acks": {str(member): ack for member, ack in self.acks.items()},
             "waits_for": [str(member) for member in self.waits_for] if self._is_full else [],
+            **self._flight.snapshot(),
         }

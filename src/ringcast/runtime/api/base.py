@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count, repeat
@@ -115,6 +115,13 @@ class GroupBase:
         """
         self._check_outside()
         return self._member.stats()
+
+    def add_figures(self, figures: Callable[[], Mapping[str, int]]) -> None:
+        """Show these figures of the application in `stats()["application"]` and in the live view.
+
+        `figures` is called under the member's lock, from any thread: it reads and returns.
+        """
+        self._member.figures = figures
 
     def reload_keys(self) -> None:
         """Read the key file anew: the first key seals from now on, and all of them open.

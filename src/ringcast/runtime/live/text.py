@@ -15,17 +15,20 @@ SORTS: dict[str, Callable[[MemberRow], object]] = {
     "in": lambda row: -row["bytes_in"],
     "window": lambda row: -row["window_percent"],
     "backlog": lambda row: -row["unread_bytes"],
+    "lag": lambda row: -row["lag"],
     "resent": lambda row: -row["resent"],
 }
 """What the members can be sorted by."""
 
 HEADINGS = (
     *("member", "role", "up", "rtt ms", "msg/s out", "msg/s in", "out", "in"),
-    *("window", "backlog", "resent/s", "lost/s"),
+    *("window", "flight", "lag", "backlog", "resent/s", "lost/s"),
 )
 LEGEND = (
     "up: since it joined · rtt: until its report came · window: of the send window in use ·"
-    " backlog: bytes its application has not taken · lost/s: messages it had to ask for"
+    " flight: bytes that congestion control lets be in flight · lag: messages that its application"
+    " has not taken, or a recorder not on disk · backlog: bytes its application has not taken ·"
+    " lost/s: messages it had to ask for"
 )
 HISTORY_LINES = 8
 
@@ -60,9 +63,15 @@ def lines_of(snapshot: Snapshot, sort: str = "seniority", frozen: bool = False) 
 def details_of(row: MemberRow) -> Iterator[str]:
     """All that is known of one member."""
     yield printable(f"{row['name']} ({row['address']}) at {row['endpoint']}, process {row['pid']}")
-    yield f"  {row['role']} in view {row['view']}, up {seconds_text(row['uptime'])}"
+    yield f"  {role_text(row)} in view {row['view']}, up {seconds_text(row['uptime'])}"
     yield f"  {row['window_messages']:,} messages are {row['window_percent']:.0f} % of its window"
     yield f"  {row['unread_bytes']:,} bytes wait for its application"
+    yield f"  {row['lag']:,} messages of the others are not taken"
+    if row["recorded"] >= 0:
+        yield f"  {row['recorded']:,} messages on disk, {row['recorder_lag_ms']:,} ms after they"
+        yield "  were sent"
+    if row["congestion_window"]:
+        yield f"  {row['congestion_window']:,} bytes may be in flight"
     for reason, count in row["drops"].items():
         yield printable(f"  dropped {reason}: {count:,}")
 
@@ -72,7 +81,7 @@ def _cells(row: MemberRow) -> tuple[str, ...]:
         return (printable(row["name"]), "no answer yet", *[""] * (len(HEADINGS) - 2))
     return (
         printable(row["name"]),
-        printable(row["role"]),
+        printable(role_text(row)),
         seconds_text(row["uptime"]),
         f"{row['round_trip_ms']:.1f}",
         f"{row['messages_out']:,.0f}",
@@ -80,6 +89,8 @@ def _cells(row: MemberRow) -> tuple[str, ...]:
         f"{size_text(row['bytes_out'])}/s",
         f"{size_text(row['bytes_in'])}/s",
         f"{row['window_percent']:.0f} %",
+        size_text(row["congestion_window"]) if row["congestion_window"] else "",
+        f"{row['lag']:,}",
         size_text(row["unread_bytes"]),
         f"{row['resent']:,.0f}",
         f"{row['requested']:,.0f}",
@@ -101,6 +112,11 @@ def _troubles(row: MemberRow, view: int) -> Iterator[str]:
         yield printable(f"SUSPECTS {name} suspects {', '.join(row['suspects'])}")
     for reason, rate in row["rising_drops"].items():
         yield printable(f"DROPS    {name} drops {reason}: {rate:,.0f} per second")
+
+
+def role_text(row: MemberRow) -> str:
+    """What a member is in its group."""
+    return f"{row['role']}, recorder" if row["recorded"] >= 0 else row["role"]
 
 
 def seconds_text(seconds: float) -> str:

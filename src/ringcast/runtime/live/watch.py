@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypedDict
 
 from ringcast.core.model.address import Address
@@ -11,6 +11,10 @@ from ringcast.runtime.api.base import GroupBase
 from ringcast.runtime.member.stats import MemberReport, ViewRecord, WindowStats, unpacked
 from ringcast.services.inquiries import Received
 
+HISTORY_VIEWS = 20
+"""The latest views that are shown."""
+KERNEL_DROPS = "buffer_full"
+"""The kernel counts datagrams of other groups as well: shown only while messages are missing."""
 SILENT_SECONDS = 3.0
 """A member whose last report is older than this is shown as silent."""
 
@@ -32,6 +36,14 @@ class Figures(TypedDict):
     """Bytes that wait for its application, or were put aside for it."""
     resent: float
     requested: float
+    congestion_window: int
+    """Bytes that may be in flight, by congestion control; 0 where there is none."""
+    lag: int
+    """Messages of the group that its application has not taken; for a recorder, not on disk."""
+    recorded: int
+    """Messages that a recorder has on disk; -1 for other members."""
+    recorder_lag_ms: int
+    """How old messages are when a recorder has them on disk."""
     waits_for: list[str]
     waits_seconds: float
     suspects: list[str]
@@ -90,8 +102,12 @@ class GroupWatch:
             self._row(peer.address, peer.name, peer.endpoint, reports.get(peer.address), now)
             for peer in view.peers
         ]
-        own = self._samples[self._group.me][1].report
-        oldest = max((kept[1].report for kept in self._samples.values()), key=_uptime)
+        reported = {address: kept[1].report for address, kept in self._samples.items()}
+        own = reported[self._group.me]
+        highs = {str(a): _number(_multicast(r).get("sent"), "high") for a, r in reported.items()}
+        for peer, row in zip(view.peers, rows, strict=True):
+            if peer.address in reported:
+                row["lag"] = _lag(reported[peer.address], highs)
         return {
             "group": own["group"],
             "watched_by": self._group.name,
@@ -99,7 +115,7 @@ class GroupWatch:
             "is_closed_group": own["is_closed_group"],
             "view": view.id.number,
             "members": rows,
-            "history": _joined_histories(oldest["history"], own["history"]),
+            "history": _joined_histories(reported.values()),
         }
 
     def _keep(self, address: Address, received: Received) -> None:
@@ -149,6 +165,10 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
         "window_percent": _window_percent(report["window"]),
         "window_messages": int(report["window"]["messages"]),
         "unread_bytes": int(report["unread_bytes"]) + report["application"].get("aside_bytes", 0),
+        "congestion_window": _number(_multicast(report), "congestion_window"),
+        "lag": 0,
+        "recorded": int(report["application"].get("recorded", -1)),
+        "recorder_lag_ms": int(report["application"].get("recorder_lag_ms", 0)),
         "waits_for": [str(name) for name in report["waits_for"]] if blocked else [],
         "waits_seconds": float(max(blocked, default=0.0)),
         "suspects": _suspects(report),
@@ -156,7 +176,7 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
         "rising_drops": {
             reason: rate(count, dropped_before.get(reason, 0))
             for reason, count in drops.items()
-            if count > dropped_before.get(reason, 0)
+            if count > dropped_before.get(reason, 0) and (reason != KERNEL_DROPS or rates[5])
         },
     }
 
@@ -191,6 +211,10 @@ def _empty_row(name: str, address: str, endpoint: str) -> MemberRow:
         "unread_bytes": 0,
         "resent": 0.0,
         "requested": 0.0,
+        "congestion_window": 0,
+        "lag": 0,
+        "recorded": -1,
+        "recorder_lag_ms": 0,
         "waits_for": [],
         "waits_seconds": 0.0,
         "suspects": [],
@@ -199,15 +223,39 @@ def _empty_row(name: str, address: str, endpoint: str) -> MemberRow:
     }
 
 
-def _joined_histories(old: list[ViewRecord], own: list[ViewRecord]) -> list[ViewRecord]:
-    """What the oldest member remembers, and the views that are newer than its report."""
-    last = max((record["number"] for record in old), default=0)
-    return [*old, *(record for record in own if record["number"] > last)]
+def _joined_histories(reports: Iterable[MemberReport]) -> list[ViewRecord]:
+    """The views that any of the members remembers, each as the one tells it that knows most."""
+    best: dict[tuple[int, tuple[str, ...]], tuple[tuple[bool, ...], ViewRecord]] = {}
+    for report in reports:
+        for record in report["history"]:
+            key = record["number"], tuple(record["members"])
+            rank = (
+                report["name"] not in record["joined"],  # Its own first view tells it little.
+                "evicted" in record["why"],
+                "crashed" in record["why"],
+            )
+            if key not in best or rank > best[key][0]:
+                best[key] = rank, record
+    return [best[key][1] for key in sorted(best)][-HISTORY_VIEWS:]
+
+
+def _lag(report: MemberReport, highs: Mapping[str, int]) -> int:
+    """How many messages the other members have sent that this one has not delivered."""
+    windows = _maps(_multicast(report).get("windows"))
+    return sum(
+        max(0, highs[sender] - _number(window, "delivered"))
+        for sender, window in windows.items()
+        if sender in highs
+    )
+
+
+def _multicast(report: MemberReport) -> Mapping[str, object]:
+    return _maps(report.get("multicast"))
 
 
 def _totals(report: MemberReport) -> tuple[int, int, int, int, int, int]:
     """Messages out and in, bytes out and in, messages resent and requested, since the beginning."""
-    multicast = report.get("multicast", {})
+    multicast = _multicast(report)
     windows = multicast.get("windows")
     taken = sum(_number(w, "delivered") for w in _maps(windows).values())
     transport, counters = report["transport"], report["counters"]
@@ -240,10 +288,6 @@ def _suspects(report: MemberReport) -> list[str]:
     names = {peer["address"]: peer["name"] for peer in report["peers"]}
     found = report.get("failure", {}).get("suspected", [])
     return [names.get(str(a), str(a)) for a in found] if isinstance(found, list) else []
-
-
-def _uptime(report: MemberReport) -> float:
-    return report["uptime"]
 
 
 def _maps(value: object) -> Mapping[str, object]:

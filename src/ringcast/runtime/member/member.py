@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ringcast.core.model.address import Address, Peer
@@ -68,6 +68,8 @@ class Member:
         self.group, self.spec, self.began = group, spec, time.monotonic()
         self.history: deque[ViewRecord] = deque(maxlen=HISTORY_MAX)
         """The views that were installed, the latest last."""
+        self.figures: Callable[[], Mapping[str, int]] = dict[str, int]
+        """What the application tells those who watch."""
         self.transport = make_transport(spec["transport"] if "transport" in spec else None)  # noqa: SIM401
         me = Address(secrets.randbits(63) + 1)
         self.security = security = Security(credentials, group, me, self.transport)

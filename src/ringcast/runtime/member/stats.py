@@ -85,7 +85,11 @@ def member_stats(member: Member, now: float) -> Stats:
         "endpoint": member.peer.endpoint,
         "transport": member.transport.stats(),
         "kernel": member.transport.offers(),
-        "application": {"aside_bytes": incoming.aside, **incoming.counters},
+        "application": {
+            **member.figures(),
+            "aside_bytes": incoming.aside,
+            **incoming.counters,
+        },
         "blocked_senders": [round(now - run.since, 3) for run in member.outgoing.runs],
         "waits_for": names(stack, stack.waits_for),
     }

@@ -119,8 +119,14 @@ class EventLogger:
         """Keep the view and why it came about, for people who watch the group."""
         names, view = self._names, event.view
         ways = [f"{names[member]} joined" for member in event.joined]
+        if self._member.peer.address in event.joined:  # Its first view: it knows of no other's.
+            ways = [f"{self._member.peer.name} joined"]
+        evicted = self._evicted()
         for member in event.left:
-            how = "crashed or was cut off" if member in self._suspected else "left"
+            if str(member) in evicted:
+                how = f"was evicted: it {evicted[str(member)]}"
+            else:
+                how = "crashed or was cut off" if member in self._suspected else "left"
             ways.append(f"{names[member]} {how}")
         self._suspected.clear()
         self._member.history.append(
@@ -133,6 +139,12 @@ class EventLogger:
                 "why": ", ".join(ways) or "the same members",
             }
         )
+
+    def _evicted(self) -> Mapping[str, str]:
+        """The members that the last view is without on purpose, and why: a coordinator knows."""
+        membership = self._member.stack.snapshot().get("membership")
+        found = membership.get("evicted") if isinstance(membership, dict) else None
+        return found if isinstance(found, dict) else {}
 
     def end(self) -> None:
         """The member is closed."""

@@ -31,8 +31,17 @@ _HELP = {
     "ringcast_credits": "Bytes that may be sent before all members have answered.",
     "ringcast_incomplete_bytes": "Bytes of messages of which fragments are missing.",
     "ringcast_datagram_bytes": "The largest datagram that this member sends.",
+    "ringcast_congestion_window": "Bytes that may be in flight, by congestion control.",
+    "ringcast_recorded": "Messages that this recorder has on disk.",
+    "ringcast_recorder_lag_ms": "How old messages are when this recorder has them on disk, in ms.",
     "ringcast_aside_bytes": "Bytes put aside while the application is blocked in its own send.",
 }
+
+_FIGURES = (
+    *("credits", "incomplete_bytes", "aside_bytes", "datagram_bytes"),
+    *("congestion_window", "recorded", "recorder_lag_ms"),
+)
+"""Figures of parts and of the application that are metrics as they are."""
 
 _WINDOWS = {
     "ringcast_sent": "This member's own messages",
@@ -129,7 +138,7 @@ def _of_part(part: Plain, names: Mapping[str, str]) -> Iterator[Sample]:
     for address, value in numbers_in(map_in(part, "acks")):
         yield "ringcast_acked", {"peer": names.get(address, address)}, value
     for key, value in numbers_in(part):
-        if key in ("credits", "incomplete_bytes", "aside_bytes", "datagram_bytes"):
+        if key in _FIGURES:
             yield f"ringcast_{key}", {}, value
     if "role" in part:
         yield "ringcast_is_coordinator", {}, part["role"] == "coordinator"
