@@ -1,9 +1,10 @@
 """Parquet files that others may have made: refused before they unpack to more than fits in memory.
 
 A Parquet file is compressed twice: its pages by a codec, its values by dictionaries and counts. So
-a file of 400 bytes may hold rows of 50 GB. The footer says how many values a row group has, and how
-many bytes its pages take without compression. Columns with a dictionary are read as they are, and
-what their values take is counted before any is copied.
+a file of 400 bytes may hold rows of 50 GB. The footer says how many rows a row group has, and how
+many bytes its pages take without compression. Texts are read with their dictionaries, and what they
+take without these is counted before any is copied. Of the footer only these two numbers are looked
+at: Arrow ends the process for some wrong descriptions of columns.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 GROUP_BYTES_MAX = 2**30
 """Bytes of a row group in memory, for readers that know nothing better."""
+_TEXT = "BYTE_ARRAY"
+"""The physical type of texts and bytes."""
 _VALUE_BYTES = 8
 """Bytes of a number in memory."""
 
@@ -40,25 +43,16 @@ def open_bounded(path: Path, most: int = GROUP_BYTES_MAX) -> pq.ParquetFile:
         metadata = file.metadata
     for number in range(metadata.num_row_groups):
         check_row_group(metadata.row_group(number), most)
-    packed: Any = sorted(
-        {
-            place
-            for number in range(metadata.num_row_groups)
-            for place, column in enumerate(_columns(metadata.row_group(number)))
-            if column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page
-        }
-    )
+    schema = metadata.schema
+    texts: Any = [at for at in range(len(schema)) if schema.column(at).physical_type == _TEXT]
     return pq.ParquetFile(
-        path, metadata=metadata, read_dictionary=packed, page_checksum_verification=True
+        path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
     )
 
 
 def check_row_group(group: pq.RowGroupMetaData, most: int) -> None:
     """Raise UnpacksTooLarge for a row group that takes more bytes than this, by its footer."""
-    needed = sum(
-        max(column.total_uncompressed_size, column.num_values * _VALUE_BYTES)
-        for column in _columns(group)
-    )
+    needed = max(group.total_byte_size, group.num_rows * group.num_columns * _VALUE_BYTES)
     if needed > most:
         raise UnpacksTooLarge(_text(needed, most))
 
@@ -83,10 +77,6 @@ def bounded(columns: Sequence[Column], most: int = GROUP_BYTES_MAX) -> list[Colu
         else column
         for column in columns
     ]
-
-
-def _columns(group: pq.RowGroupMetaData) -> list[pq.ColumnChunkMetaData]:
-    return [group.column(place) for place in range(group.num_columns)]
 
 
 def _decoded_bytes(chunk: pa.Array[Any]) -> int:

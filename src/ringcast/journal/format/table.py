@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from io import RawIOBase
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,12 +51,8 @@ def parquet_pieces(runs: Iterable[NamedRun], group: str, recorder: int) -> Itera
     """
     sink = _Pieces()
     file = pa.PythonFile(sink, "w")
-    # With checksums a damaged page is an error, and never a message that nobody sent. Payloads have
-    # no dictionary: readers know by the footer what they take.
-    numbers: Any = [name for name in SCHEMA.names if name != "payload"]
-    with pq.ParquetWriter(
-        file, SCHEMA, compression="zstd", use_dictionary=numbers, write_page_checksum=True
-    ) as writer:
+    # With checksums a damaged page is an error, and never a message that nobody sent.
+    with pq.ParquetWriter(file, SCHEMA, compression="zstd", write_page_checksum=True) as writer:
         for rows in _row_groups(runs):
             writer.write_table(rows.table(group, recorder))
             yield from sink.take()
