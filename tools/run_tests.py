@@ -10,15 +10,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
-PURE = (
-    "tests/unit",
-    "tests/properties",
-    "tests/sim",
-    "tests/test_tidy.py",
-    "tests/test_mirrors.py",
-    "tests/test_bounds_page.py",
-)
+ALONE = sorted(str(path) for path in Path("tests").glob("test_*.py"))
+"""Tests of the tree itself."""
+PURE = ("tests/unit", "tests/properties", "tests/sim", *ALONE)
 REST = ("tests/runtime", "tests/spark")
 RUNS = (("-n", "2", "--dist", "worksteal", *PURE), REST)
 
