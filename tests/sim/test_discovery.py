@@ -147,6 +147,34 @@ def test_a_crash_that_the_system_reports_is_a_view_at_once() -> None:
     assert sorted(seconds)[5] <= 0.3
 
 
+def test_the_last_other_member_that_the_system_reports_is_a_view_at_once() -> None:
+    seconds = list[float]()
+    for seed in range(10):
+        world = World(seed, presets.loopback(), refuse=True)
+        members = world.join("a", "b")
+        world.run(1.0)
+        members[seed % 2].crash()
+        began = world.now
+        world.run_until(lambda world=world: world.united, 0.6)  # type: ignore[misc]
+        seconds.append(world.now - began)
+    assert sorted(seconds)[5] <= 0.4, "half an interval, verify_refused and a view"
+
+
+def test_a_short_rejection_between_two_members_parts_them_not() -> None:
+    world = World(4, presets.lan())
+    a, b = world.join("a", "b")
+    views = len(a.views)
+    for _ in range(5):
+        rule = world.drop(lambda f: {f.source, f.target} == {"a", "b"})
+        for _ in range(2):
+            a.stack.hint([b.stack.env.peer.endpoint], world.now)
+            b.stack.hint([a.stack.env.peer.endpoint], world.now)
+        world.run(0.3)
+        rule.remove()
+        world.run(2.0)
+    assert len(a.views) == views
+
+
 def test_a_process_at_the_endpoint_of_a_dead_member_is_in_the_group_at_once() -> None:
     for seed in range(6):
         world = World(seed, presets.lan())

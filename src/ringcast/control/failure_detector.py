@@ -12,7 +12,7 @@ refused, a port that nobody listens at, a new process at the member's endpoint, 
 does not answer joiners. A living member answers, and nothing happens. A silent one is suspected
 only if another member reports it too, where there is another to ask: a link that rejects one
 member's datagrams for a while suspects nobody. Where the accused's own system has refused several
-probes, `verify_refused` is enough; else it takes `verify`.
+probes (one more of them in a group of two), `verify_refused` is enough; else it takes `verify`.
 
 Two members that do not reach each other, in one direction or both, while the coordinator reaches
 both, would hold all senders up. One of them goes on reporting the other. After `pair_timeout` the
@@ -50,6 +50,8 @@ PROBES = 3
 TOLERANCE = 1e-9
 REFUSALS = 2
 """How many refusals are several: the hint itself, and a probe that was refused as well."""
+REFUSALS_ALONE = 3
+"""How many it takes where there is no other member to confirm them."""
 
 
 @protocol(role="failure", under="discovery", offers=(FailureWatch,), former="Failure", shared=False)
@@ -322,8 +324,7 @@ class FailureDetectorPart(Part):
             if member not in self._accused:
                 continue  # The view has changed meanwhile, since another one was suspected.
             age = self.env.now - accusation.since + TOLERANCE
-            is_refused = accusation.refusals >= REFUSALS and bool(accusation.reporters)
-            if age < (self._quick if is_refused else self.spec.verify):
+            if age < (self._quick if self._is_refused(accusation) else self.spec.verify):
                 if age >= self.spec.verify / 2 and not accusation.is_reported:
                     accusation.is_reported = True
                     self._report([member])  # Another member's hint may need a second voice.
@@ -334,6 +335,12 @@ class FailureDetectorPart(Part):
             if is_alone:
                 continue  # The other members do not miss it.
             self._suspect(member)
+
+    def _is_refused(self, accusation: Accusation) -> bool:
+        """Whether the accused's system has refused it often enough for `verify_refused`."""
+        if accusation.reporters:
+            return accusation.refusals >= REFUSALS
+        return accusation.refusals >= REFUSALS_ALONE and not self._has_witness
 
     def _suspect(self, member: Address) -> None:
         if member not in self.suspected:
