@@ -7,6 +7,7 @@ import pytest
 
 from ringcast import presets
 from ringcast.layers.wire import Wire
+from ringcast.services.state_requester import Stage
 from ringcast.sim import World
 from ringcast.sim.engine.member import Member
 
@@ -16,8 +17,8 @@ PACKET = 1_420
 MBIT = 125_000.0
 
 
-def world(**network: float) -> World:
-    spec = presets.lan().replace(Wire(mtu=1_472))
+def world(preset: str = "lan", /, **network: float) -> World:
+    spec = presets.named(preset).replace(Wire(mtu=1_472))
     return World(seed=1, spec=spec, keep=False, **network)  # type: ignore[arg-type]
 
 
@@ -69,11 +70,70 @@ def assert_calm(on: World) -> None:
 def test_a_narrow_link_is_used_without_waste_from_the_start(
     limit: str, queue: int, mbit: int, seconds: float
 ) -> None:
-    net = world(queue=queue, **{limit: mbit * MBIT})
+    net = world("lan", queue=queue, **{limit: mbit * MBIT})
     a, b = net.join("a", "b")
     feed(a, int(seconds * 1.3 * mbit * MBIT / PACKET))
     assert rate(net, b, seconds) >= 0.85 * mbit * MBIT
     assert overhead(a) <= 1.15
+    assert_calm(net)
+
+
+def test_messages_by_stability_keep_to_a_narrow_link() -> None:
+    net = world("stable", downlink=20 * MBIT, queue=64_000)
+    a, b, _ = net.join("a", "b", "c")
+    feed(a, 4_000)
+    assert rate(net, b, 2.0) >= 0.85 * 20 * MBIT
+    assert overhead(a) <= 1.15
+    assert_calm(net)
+
+
+def test_large_messages_keep_to_a_narrow_link() -> None:
+    net = world("bulk", downlink=20 * MBIT, queue=64_000)
+    a, b, c = net.join("a", "b", "c")
+    count, size = 4, 1_500_000
+    for _ in range(count):
+        a.send(bytes(size))
+    least = count * size * (PACKET / SIZE) / (20 * MBIT)
+    net.run_until(lambda: len(b.delivered) == len(c.delivered) == count, least / 0.85)
+    assert a.stack.counters["resent_bytes"] <= 0.15 * count * size
+    assert_calm(net)
+
+
+def test_messages_to_one_member_keep_to_a_narrow_link() -> None:
+    net = world(downlink=20 * MBIT, queue=64_000)
+    a, b, _ = net.join("a", "b", "c")
+    count = 4_000
+    for _ in range(count // 200):
+        a.send([bytes(SIZE)] * 200, to=b)
+    least = count * PACKET / (20 * MBIT)
+    net.run_until(lambda: len(b.delivered) == count, least / 0.85)
+    assert a.stack.counters["resent"] <= 0.15 * count
+    assert_calm(net)
+
+
+def test_a_state_transfer_keeps_to_a_narrow_link() -> None:
+    net = world(downlink=20 * MBIT, queue=64_000)
+    a, b = net.join("a", "b")
+    size = 5_000_000
+    for member in (a, b):
+        member.service.provide(lambda: [bytes(size)])
+    late = net.start("c", state=True)
+    net.run_until(lambda: late.view is not None and len(late.view) == 3, 10.0)
+    net.run_until(lambda: late.service.stage is Stage.TAKEN, size * (PACKET / SIZE) / (17 * MBIT))
+    assert a.stack.counters["resent_bytes"] + b.stack.counters["resent_bytes"] <= 0.15 * size
+    assert_calm(net)
+
+
+@pytest.mark.parametrize("burst", [1, 200])
+@pytest.mark.parametrize("limit", ["downlink", "bandwidth"])
+def test_a_fifth_of_all_packets_lost_does_not_spiral_down(limit: str, burst: int) -> None:
+    net = world("lan", queue=64_000, **{limit: 20 * MBIT})
+    a, b, _ = net.join("a", "b", "c")
+    net.network.set_all("packet_loss", 0.2)
+    for _ in range(4_000 // burst):
+        a.send([bytes(SIZE)] * burst)
+    net.run(0.5)
+    assert rate(net, b, 2.5) >= 0.25 * 20 * MBIT
     assert_calm(net)
 
 

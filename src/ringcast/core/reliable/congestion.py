@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable, Set
 
 from ringcast.core.model.address import Address
 from ringcast.core.stack.env import Env
@@ -55,7 +56,14 @@ RATE_MIN = 30_000.0
 RATE_SECONDS = 1.0
 """Delivery rates that are remembered, or those of ten round trips; the highest counts."""
 LOST_MAX = 0.5
-"""A path has become narrower when more was lost during a sample, in relation to what arrived."""
+LOST_GROWTH = 2.0
+LOST_MESSAGES = 16
+"""A path has become narrower when more was lost during a sample, in relation to what arrived, when
+the share that was lost has grown by this factor, and when it is no accident of a few messages."""
+LOSS_SAMPLES = 16
+"""The samples over which the share that is lost is smoothed, about."""
+REPAIRS_MAX = 1.5
+"""The most repairs that a probe makes up for, in relation to the messages."""
 RTT_SECONDS = 10.0
 """The least round trip of the last one to two such times counts."""
 GAINS = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
@@ -100,6 +108,7 @@ class Path:
         "_since_arrived",
         "_since_idle",
         "arrived",
+        "loss",
         "lost",
         "lost_at",
         "rate",
@@ -129,6 +138,8 @@ class Path:
         self._acked_at = now
         self.lost = 0
         """Messages that were requested during the sample."""
+        self.loss = 0.0
+        """The share of the messages that is lost, smoothed."""
 
     def on_rtt(self, seconds: float, mark: int, now: float) -> None:
         """The message of a mark was sent this long ago, and has arrived."""
@@ -170,9 +181,14 @@ class Path:
         if count < SAMPLE_MESSAGES and elapsed < RATE_SECONDS:
             return False  # A few messages tell when repairs arrived, and not what the path carries.
         rate = count * message_bytes / elapsed
+        lost = self.lost / max(1, self.lost + count)
+        is_narrower = (
+            self.lost > max(LOST_MESSAGES, LOST_MAX * count) and lost > LOST_GROWTH * self.loss
+        )
+        self.loss += (lost - self.loss) / LOSS_SAMPLES
         # While the sender had nothing to send, the rate was its own and not the path's.
         if idle - self._since_idle <= IDLE_MAX * elapsed or 0 < self.rate < rate:
-            self._remember(rate, now, is_narrower=self.lost > LOST_MAX * count)
+            self._remember(rate, now, is_narrower)
         self._since, self._since_arrived, self._end = now, up_to, high
         self._since_idle, self.lost = idle, 0
         return True
@@ -201,6 +217,11 @@ class Path:
             self.rate = max(self.window / 2 / (self.rtt or GUESS_SECONDS), RATE_MIN)
 
 
+def first_window(env: Env, bound: int) -> int:
+    """Bytes that may be in flight before the first ack."""
+    return min(bound, max(INITIAL_BYTES, INITIAL_DATAGRAMS * env.mtu))
+
+
 class Congestion:
     """The window and the pace of one sender."""
 
@@ -221,6 +242,9 @@ class Congestion:
         "_phase",
         "_phase_end",
         "_probed",
+        "_released",
+        "_repaired_bytes",
+        "_sent_bytes",
         "_stale",
         "free_since",
         "is_paced",
@@ -231,12 +255,14 @@ class Congestion:
         "window",
     )
 
-    def __init__(self, env: Env, bound: int) -> None:
-        """bound: the bytes that may be in flight at the most."""
+    def __init__(self, env: Env, bound: int, released: Set[Address] = frozenset()) -> None:
+        """bound: the bytes that may be in flight at the most; released: the members that are not
+        waited for, whose paths do not count."""
+        self._released = released
         self._env = env
         self._bound = bound
         self.paths: dict[Address, Path] = {}
-        self._first = self.window = min(bound, max(INITIAL_BYTES, INITIAL_DATAGRAMS * env.mtu))
+        self._first = self.window = first_window(env, bound)
         """Bytes that may be in flight."""
         self.rate = 0.0
         """Bytes per second at which sending is paced."""
@@ -246,6 +272,8 @@ class Congestion:
         self._budget, self._budget_at = 0.0, 0.0
         self._phase, self._phase_end, self._gain = 0, 0.0, 1.0
         self._burst = BURST_SECONDS_MIN
+        self._sent_bytes = self._repaired_bytes = 0.0
+        """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
         """The rate when the last probe began."""
         self._is_starting, self._best, self._stale = False, 0.0, 0
@@ -260,6 +288,11 @@ class Congestion:
 
     # Sending -------------------------------------------------------------------------------------
 
+    @property
+    def is_to_count(self) -> bool:
+        """Whether `on_sent` has to be called."""
+        return self.is_paced or self._env.now >= self.next_mark
+
     def on_sent(self, first: int, nbytes: int) -> None:
         """A run was sent that begins with this seqno. To be called while paced, and from
         `next_mark` on."""
@@ -271,7 +304,8 @@ class Congestion:
             self._mark_times.append(now)
             self.next_mark = now + MARK_SECONDS
         if self.is_paced:
-            self.spend(nbytes)
+            self._sent_bytes += nbytes
+            self._spend(nbytes)
 
     def on_limited(self) -> None:
         """Nothing more may be sent for now."""
@@ -289,6 +323,17 @@ class Congestion:
     def _idle_total(self, now: float) -> float:
         return self._idle + (0.0 if self.free_since is None else now - self.free_since)
 
+    def room(self, in_flight: int, bound: int) -> int:
+        """How many more bytes may be sent now, with these in flight and this bound."""
+        left = min(bound, self.window) - in_flight
+        if left > 0 and self.is_paced:
+            left = min(left, self.budget())
+        if left <= 0:
+            self.on_limited()
+        elif self.free_since is None:
+            self.on_free()
+        return left
+
     def budget(self) -> int:
         """While paced: how many bytes may be sent now; 0 until `ready_at`."""
         now = self._env.now
@@ -302,8 +347,13 @@ class Congestion:
         self._budget_at = now
         return max(1, int(self._budget))
 
-    def spend(self, nbytes: int) -> None:
-        """Count bytes against the pace: messages and what is sent again."""
+    def on_repaired(self, nbytes: int) -> None:
+        """Messages were sent again. To be called while paced."""
+        self._repaired_bytes += nbytes
+        self._spend(nbytes)
+
+    def _spend(self, nbytes: int) -> None:
+        """Count bytes against the pace."""
         self.budget()
         self._budget -= nbytes
         if self._budget <= 0:
@@ -322,7 +372,12 @@ class Congestion:
             self._probed = self.rate
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
         self._gain = GAINS[self._phase]
-        slowest = max([path.base_rtt for path in self.paths.values()], default=0.0)
+        if self._phase == 0:
+            # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
+            # a probe that did not make up for them would find less than the last one.
+            self._gain *= 1 + min(self._repaired_bytes / max(1.0, self._sent_bytes), REPAIRS_MAX)
+            self._sent_bytes, self._repaired_bytes = self._sent_bytes / 2, self._repaired_bytes / 2
+        slowest = max([path.base_rtt for path in self._counted()], default=0.0)
         seconds = max(PHASE_SECONDS, slowest, 8 * min(self._env.mtu, 1_500) / self.rate)
         self._phase_end = now + seconds
 
@@ -382,7 +437,7 @@ class Congestion:
     def _update(self, now: float) -> None:
         """Take the least of all paths."""
         window, rate = float(self._bound), 0.0
-        for path in self.paths.values():
+        for path in self._counted():
             if now <= path.lost_at + CLEAR_SECONDS:
                 path.window = min(path.rate * (2 * path.base_rtt + SLACK_SECONDS), self._bound)
                 rate = min(rate, path.rate) if rate else path.rate
@@ -396,6 +451,16 @@ class Congestion:
         self.is_paced, self.rate = rate > 0, rate
 
     # Members -------------------------------------------------------------------------------------
+
+    def _counted(self) -> Iterable[Path]:
+        """The paths to the members that are waited for."""
+        if not self._released:
+            return self.paths.values()
+        return [path for member, path in self.paths.items() if member not in self._released]
+
+    def update(self) -> None:
+        """Take the least of all paths again, after members were released or waited for again."""
+        self._update(self._env.now)
 
     def join(self, member: Address, start: int) -> None:
         """Count a receiver that has everything up to here."""

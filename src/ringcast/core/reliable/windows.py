@@ -117,6 +117,11 @@ class SendWindow:
         """Bytes that are kept."""
         return self._store.nbytes
 
+    @property
+    def message_bytes(self) -> float:
+        """The size of the messages that are kept, on average."""
+        return self._store.nbytes / max(1, self.high - self.low)
+
 
 class ReceiveWindow:
     """What arrived from one sender: handed up in order, kept until purged when `keep` is set."""

@@ -106,6 +106,7 @@ class UnicastAck(Frame):
     kind = "UACK"
     conn: int
     delivered: int
+    ahead: int = 0  # Messages beyond that have arrived.
 
 
 @dataclass(slots=True)

@@ -3,7 +3,8 @@
 Acks go out after `ack_threshold` delivered messages or a quarter of the bytes, else on the tick.
 They go out sooner where messages of ACK_BYTES have arrived since the last ack, at most once per
 ACK_SECONDS: a sender with a small window waits for it, and measures the path by it.
-While a large message arrives whose ack will cover its fragments, only the window's need counts.
+While a large message arrives whose ack will cover its fragments, deliveries are acked for the
+window's need only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ringcast.core.model.address import Address
-from ringcast.core.reliable.ticker import Ticker
+from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, Ticker
 from ringcast.core.reliable.windows import ReceiveWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
@@ -19,14 +20,8 @@ from ringcast.core.wire.frames import Ack, Last
 from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.group_windows import GroupWindows
 
-ACK_SOON = "ack"
-ACK_SECONDS = 0.002
-"""The least seconds between two acks to one sender that are not sent for the window's need; longer
-in large groups, and with many senders."""
 ACK_GROUP_SIZE = 4
 """In groups with more members, acks are rarer, so that a sender does not get more of them."""
-ACK_BYTES = 8_000
-"""Less is acked on the tick: half of the least window that congestion control gives a sender."""
 
 
 class AckSpec(Protocol):
@@ -127,7 +122,7 @@ class AckSender:
         # Without gaps, the ack of the delivery is about to say the same.
         if unacked.arrived_bytes >= (enough if window.gaps else 2 * enough):
             self._ack(sender, window)
-        elif not self._is_soon and unacked.arrived_bytes >= ACK_BYTES and self._flight.congestion:
+        elif not self._is_soon and unacked.arrived_bytes >= ACK_BYTES:
             self._is_soon = True
             self._soon.arm()
 

@@ -26,14 +26,19 @@ from ringcast.core.model.block_times import BlockTimes
 from ringcast.core.model.events import Skipped
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.reliable.gap_requester import REQUEST
+from ringcast.core.reliable.paced_repairs import PACE, PacedRepairs
+from ringcast.core.reliable.repair_queue import RepairQueue
 from ringcast.core.reliable.tail_probe import PROBE
-from ringcast.core.reliable.ticker import TICK, Ticker
+from ringcast.core.reliable.ticker import ACK_SECONDS, ACK_SOON, TICK, Ticker
 from ringcast.core.reliable.windows import Hole, ReceiveWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer
 from ringcast.core.stack.ports import Ports, Tracker, ViewChanger
-from ringcast.core.wire.frames import Data, Frame, Last, Nak
+from ringcast.core.wire.frames import Ack, Data, Frame, Last, Nak
+from ringcast.layers.multicast.ack_map import AckMap
+from ringcast.layers.multicast.ack_sender import AckSender, AckSpec
 from ringcast.layers.multicast.early_data import EarlyData
+from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.give_up import FREED_BY_SENDER, GiveUp
 from ringcast.layers.multicast.group_windows import GroupWindows
 from ringcast.layers.multicast.last_seqno import LastSeqno
@@ -47,9 +52,9 @@ from ringcast.layers.multicast.view_flush import ViewFlush
 class ReliableMulticast(Layer):
     """The layer that carries every message of the group to every member, in its sender's order."""
 
-    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last)
+    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack)
 
-    def __init__(self, env: Env, spec: MulticastSpec, keep: bool) -> None:
+    def __init__(self, env: Env, spec: MulticastSpec, keep: bool, acks: AckSpec) -> None:
         """keep: whether receivers keep delivered messages for other members."""
         super().__init__(env)
         self.spec = spec
@@ -65,6 +70,16 @@ class ReliableMulticast(Layer):
         )
         self._retransmit_targets = RetransmitTargets(env, spec)
         self._tracker: Tracker | None = None
+        self._ack_map = AckMap()
+        self._flight = flight = FlightControl(
+            env, acks.flight_bytes, acks.max_bytes, group.sent, self._ack_map
+        )
+        soon = Ticker(self, ACK_SECONDS, ACK_SOON)
+        self._ack_sender = AckSender(env, acks, group, flight, self._ticker, soon)
+        queue = RepairQueue(is_unicast=spec.answer == "unicast")
+        self._repairs = PacedRepairs(
+            self, group.sent, flight.congestion, queue, self._resend_wanted
+        )
         self._bind()
 
     def _bind(self) -> None:
@@ -74,7 +89,7 @@ class ReliableMulticast(Layer):
         self.digest, self.handed = group.digest, group.handed
         self._frame, self._purge_sent = group.frame, group.purge_sent
         self._on_sent, self._tail = self._last_seqno.probe.on_sent, self._last_seqno.tail
-        self._on_arrived: Callable[[Address, ReceiveWindow, int], None] = _ignore
+        self._on_arrived = self._ack_sender.on_arrived
         """Called when messages of another member have arrived, in order or not."""
         self._on_delivered: Callable[[Address, ReceiveWindow, int], None] = _ignore
         """Called when the application has taken messages of another member."""
@@ -99,7 +114,16 @@ class ReliableMulticast(Layer):
     def room(self, dest: Address | None) -> tuple[int, int]:
         if dest is not None:
             return self.below.room(dest)
-        return (0, 0) if self._flush.is_frozen else self.sent.room()
+        if self._flush.is_frozen:
+            return 0, 0
+        messages, nbytes = self.sent.room()
+        if messages <= 0 or not self.windows:
+            return messages, nbytes
+        left = 0 if self._repairs else self._flight.room()
+        if left > 0:
+            return messages, min(nbytes, left)
+        self._repairs.await_pace()
+        return 0, 0
 
     @property
     def block_reason(self) -> str:
@@ -123,6 +147,7 @@ class ReliableMulticast(Layer):
         else:
             self.deliver(env.me, self.sent.high, batch.nbytes)
         self._on_sent(self._tail)
+        self._flight.on_sent(batch)
 
     # Receiving -----------------------------------------------------------------------------------
 
@@ -136,8 +161,8 @@ class ReliableMulticast(Layer):
                 self.env.counters["dropped_not_member"] += 1
         elif isinstance(frame, Last):
             self._on_last(frame, source)
-        else:
-            self._on_other_frame(frame, source)
+        elif isinstance(frame, Ack):
+            self._on_ack(frame, source)
 
     def _on_data(self, frame: Data, source: Address) -> None:
         origin = frame.origin
@@ -248,13 +273,16 @@ class ReliableMulticast(Layer):
 
     def _on_nak(self, frame: Nak, source: Address) -> None:
         if frame.origin == self.env.me:
-            runs = self.sent.get(frame.ranges)
             if frame.ranges.first <= self.sent.low:
                 self.env.out.send(self._last_seqno.frame(), source)
-        else:
-            window = self._group.departed.get(frame.origin) or self.windows.get(frame.origin)
-            runs = [] if window is None else window.get(frame.ranges)
+            self._repairs.request(source, frame.ranges, self.spec.request_delay)
+            return
+        window = self._group.departed.get(frame.origin) or self.windows.get(frame.origin)
+        runs = [] if window is None else window.get(frame.ranges)
         self._resend(runs, source)
+
+    def _resend_wanted(self, wanted: RangeSet, receiver: Address | None) -> int:
+        return self._resend(self.sent.get(wanted), receiver)
 
     def _resend(self, runs: list[Batch], requester: Address | None) -> int:
         """Send runs again, to the member that requested them or to the group; how many bytes."""
@@ -278,8 +306,15 @@ class ReliableMulticast(Layer):
             self._tick()
         elif name == PROBE:
             self._last_seqno.probe.on_timer()
+        elif name == ACK_SOON:
+            self._ack_sender.send_soon()
+        elif name == PACE:
+            self._repairs.send()
+            self.room(None)
+            self.above.resume()
 
     def _tick(self) -> None:
+        self._ack_sender.send_due()
         self._last_seqno.tick()
 
     # Views ---------------------------------------------------------------------------------------
@@ -298,6 +333,11 @@ class ReliableMulticast(Layer):
             self._early.forget(member)
             self._gaps.forget(member)
         self._group.install(installation)
+        self._ack_map.install(installation, self._group.start)
+        for member in installation.left:
+            self._repairs.forget(member)
+        self._flight.install(installation, self._group.start)
+        self._ack_sender.install(installation)
         self._on_members(installation)
         for member, window in self.windows.items():
             self._early.release(member, window)
@@ -335,14 +375,19 @@ class ReliableMulticast(Layer):
 
     # What the subclasses differ in ---------------------------------------------------------------
 
-    def _on_other_frame(self, frame: Frame, source: Address) -> None:
-        """A frame has arrived of a kind that only the subclass has."""
+    def _on_ack(self, frame: Ack, source: Address) -> None:
+        """A receiver says how much has arrived: that is no longer in flight."""
+        if source not in self.windows:
+            self.env.counters["dropped_foreign_ack"] += 1
+        elif self._flight.on_arrived(source, frame.delivered + frame.ahead):
+            self.above.resume()
 
     def _on_self_delivered(self) -> None:
         """The own application has taken own messages."""
 
     def _on_announced(self, sender: Address) -> None:
         """A sender has announced its last seqno, since a member is behind."""
+        self._ack_sender.ack_on_tick(sender)
 
     def _on_members(self, installation: Installation) -> None:
         """The members have changed; the windows are in place."""

@@ -17,6 +17,8 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
 from ringcast.layers.multicast.ack_map import AckMap
 
+STILL_TICKS = 5
+"""A member where nothing has arrived for this many ticks is still."""
 ACTIVE_SENDER_SECONDS = 0.05
 """A member that has sent within this time shares the bound with the others."""
 
@@ -30,7 +32,9 @@ class FlightControl:
         "_bound",
         "_counted_at",
         "_env",
+        "_ignored",
         "_sent",
+        "_still",
         "active_senders",
         "arrived",
         "congestion",
@@ -45,8 +49,12 @@ class FlightControl:
         self._bound = flight_bytes
         self._sent = sent
         self._ack_map = ack_map
-        self.congestion: Congestion | None = Congestion(env, flight_bytes)
-        """None where whole messages are acked."""
+        self._ignored: set[Address] = set()
+        """The members whose paths do not count: those that are released, and those that are
+        still."""
+        self._still: dict[Address, int] = {}
+        """Per member that lacks messages: for how many ticks nothing has arrived there."""
+        self.congestion = Congestion(env, flight_bytes, self._ignored)
         self._counted_at = float("-inf")
         self._arrivals: dict[Address, int] = {}
         """Per other member: how many own messages have arrived there."""
@@ -65,25 +73,14 @@ class FlightControl:
         kept = sent.high - sent.low
         in_flight = (sent.high - self.arrived) * sent.nbytes // max(1, kept)
         bound = self._bound // self.count_senders() if self.is_shared else self._bound
-        congestion = self.congestion
-        if congestion is None:
-            return bound - in_flight if kept else max(bound, 1)
-        bound = min(bound, congestion.window)
-        left = bound - in_flight if kept else max(bound, 1)
-        if left > 0 and congestion.is_paced:
-            left = min(left, congestion.budget())
-        if left <= 0:
-            congestion.on_limited()
-        elif congestion.free_since is None:
-            congestion.on_free()
-        return left
+        return self.congestion.room(in_flight, max(bound, 1))
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
         now, congestion = self._env.now, self.congestion
         if self.is_shared:
             self.sent_at[self._env.me] = now
-        if congestion is not None and (now >= congestion.next_mark or congestion.is_paced):
+        if now >= congestion.next_mark or congestion.is_paced:
             congestion.on_sent(run.first, run.nbytes)
 
     def count_senders(self) -> int:
@@ -102,44 +99,55 @@ class FlightControl:
         if not known < up_to <= sent.high:
             return False
         self._arrivals[member] = up_to
-        if self.congestion is not None:
-            self.congestion.on_arrived(member, up_to, sent.high, self.message_bytes)
+        if self._still.pop(member, 0) >= STILL_TICKS:
+            self.on_released()
+        self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
         if known > self.arrived:
             return False
         self.update()
         return True
 
-    @property
-    def message_bytes(self) -> float:
-        """The size of the messages that are kept, on average."""
-        sent = self._sent
-        return sent.nbytes / max(1, sent.high - sent.low)
-
     def update(self) -> None:
         """Find the least again, after members were released or waited for again."""
-        released = self._ack_map.released
-        waited_for = [n for member, n in self._arrivals.items() if member not in released]
+        ignored = self._ignored
+        waited_for = [n for member, n in self._arrivals.items() if member not in ignored]
         self.arrived = min(waited_for, default=self._sent.high)
         assert self.arrived <= self._sent.high
 
     def snapshot(self) -> dict[str, object]:
-        """What congestion control allows, as plain data; empty where there is none."""
+        """What congestion control allows, as plain data."""
         congestion = self.congestion
-        if congestion is None:
-            return {}
         rate = round(congestion.rate) if congestion.is_paced else 0
         return {"congestion_window": round(congestion.window), "paced_rate": rate}
+
+    def on_released(self) -> None:
+        """Members were released or are waited for again: their paths count no longer, or again."""
+        still = [member for member, ticks in self._still.items() if ticks >= STILL_TICKS]
+        self._ignored.clear()
+        self._ignored.update(self._ack_map.released, still)
+        self.update()
+        self.congestion.update()
+
+    def pass_over_still(self) -> bool:
+        """On the tick: wait no longer for the arrivals of members where nothing arrives; whether
+        that makes room. To wait for them is the window's work, and the tracker's."""
+        high, before = self._sent.high, self._still
+        self._still = {m: before.get(m, 0) + 1 for m, n in self._arrivals.items() if n < high}
+        if STILL_TICKS not in self._still.values():
+            return False
+        self.on_released()
+        return True
 
     def install(self, installation: Installation, start: int) -> None:
         """Count for a new view; the ack map has been brought up to date."""
         for member in installation.left:
             self._arrivals.pop(member, None)
+            self._still.pop(member, None)
+            self._ignored.discard(member)
             self.sent_at.pop(member, None)
-            if self.congestion is not None:
-                self.congestion.leave(member)
+            self.congestion.leave(member)
         for member in installation.joined:
             if member != self._env.me:
                 self._arrivals[member] = start
-                if self.congestion is not None:
-                    self.congestion.join(member, start)
+                self.congestion.join(member, start)
         self.update()

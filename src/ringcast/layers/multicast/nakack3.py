@@ -4,8 +4,9 @@ Sent, received and delivered messages lie in one table with three marks: low, up
 members have delivered; delivered, up to where the own application has taken; high, the last that is
 known to exist. Delivery only moves a mark; delivered messages stay, so that any member can give
 them to another when their sender has crashed. Stability frees messages: the members vote how far
-they are, and the minimum is purged everywhere. There are no acks, and flow control is another
-layer's work; the table is bounded all the same, and at its bound the sender waits for a round.
+they are, and the minimum is purged everywhere. Acks say what has arrived, for congestion control
+only, and flow control is another layer's work; the table is bounded all the same, and at its bound
+the sender waits for a round.
 
 With `discard_delivered` a receiver frees a message as soon as its application has it. Then the
 survivors of a crash may differ in the crashed sender's last messages.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ringcast.core.model.address import Address
 from ringcast.core.reliable.windows import ReceiveWindow
@@ -25,6 +27,9 @@ from ringcast.core.stack.registry import protocol
 from ringcast.core.wire.frames import SenderMarks
 from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.settings import MulticastSpec
+
+FLIGHT_BYTES = 4_000_000
+"""Bytes that may be in flight at once, of all active senders together."""
 
 
 @protocol(
@@ -51,11 +56,21 @@ class NakAck3(MulticastSpec):
         return NakAck3Layer(env, self)
 
 
+class _AckBounds(NamedTuple):
+    """What acks of arrivals depend on (AckSpec)."""
+
+    capacity: int
+    max_bytes: int
+    flight_bytes: int
+    ack_threshold: int = 1
+
+
 class NakAck3Layer(ReliableMulticast):
     """Reliable multicast with a table that stability purges (ports.Table)."""
 
     def __init__(self, env: Env, spec: NakAck3) -> None:
-        super().__init__(env, spec, keep=not spec.discard_delivered)
+        acks = _AckBounds(spec.capacity, spec.max_bytes, min(FLIGHT_BYTES, spec.max_bytes))
+        super().__init__(env, spec, not spec.discard_delivered, acks)
         self._rounds: Rounds | None = None
         self._highs: dict[Address, int] = {}
         """Per sender the highest seqno that any member knew of in the last round."""
@@ -113,6 +128,7 @@ class NakAck3Layer(ReliableMulticast):
             self.above.resume()
 
     def _on_announced(self, sender: Address) -> None:
+        super()._on_announced(sender)
         if self._rounds is not None:
             self._rounds.stirred()
 

@@ -23,9 +23,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
-from ringcast.core.model.batch import Batch
-from ringcast.core.reliable.repair_queue import RepairQueue
-from ringcast.core.reliable.ticker import Ticker
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Receipt
 from ringcast.core.stack.ports import (
@@ -33,21 +30,14 @@ from ringcast.core.stack.ports import (
     Flush,
     GroupDelivery,
     Numbering,
-    Ports,
     StableMarks,
 )
 from ringcast.core.stack.registry import protocol
-from ringcast.core.wire.frames import Ack, Frame, Last, Nak
+from ringcast.core.wire.frames import Ack, Last
 from ringcast.errors import ConfigError
-from ringcast.layers.multicast.ack_map import AckMap
-from ringcast.layers.multicast.ack_sender import ACK_SECONDS, ACK_SOON, AckSender
 from ringcast.layers.multicast.base import ReliableMulticast
-from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.settings import MulticastSpec
 
-PACE = "pace"
-BURST_UNPACED = 1_000_000
-"""Bytes of repairs that are taken at once while nothing is paced."""
 UNICAST_ANNOUNCEMENTS_MAX = 4
 """Up to this many members are sent an announcement each; for more it goes to the group."""
 
@@ -90,94 +80,10 @@ class NakAck4(MulticastSpec):
 class NakAck4Layer(ReliableMulticast):
     """Reliable multicast with an ack map (ports.Brake)."""
 
-    kinds = (*ReliableMulticast.kinds, Ack)
-
     def __init__(self, env: Env, spec: NakAck4) -> None:
-        super().__init__(env, spec, keep=spec.retain)
-        self._ack_map = AckMap()
-        self._flight = FlightControl(
-            env, spec.flight_bytes, spec.max_bytes, self.sent, self._ack_map
-        )
-        soon = Ticker(self, ACK_SECONDS, ACK_SOON)
-        self._ack_sender = AckSender(env, spec, self._group, self._flight, self._ticker, soon)
-        self._repairs = RepairQueue(is_unicast=spec.answer == "unicast")
+        super().__init__(env, spec, spec.retain, spec)
         self.acks = self._ack_map.acks
         self._on_delivered = self._ack_sender.on_delivered
-
-    def connect(self, ports: Ports) -> None:
-        super().connect(ports)
-        if self._tracker is not None:  # Acks are too few to measure paths by.
-            self._flight.congestion = None
-        if self._tracker is None or self._flight.is_shared:
-            self._on_arrived = self._ack_sender.on_arrived
-
-    # Sending -------------------------------------------------------------------------------------
-
-    def down(self, batch: Batch) -> None:
-        super().down(batch)
-        if batch.dest is None:
-            self._flight.on_sent(batch)
-
-    def room(self, dest: Address | None) -> tuple[int, int]:
-        if dest is not None:
-            return self.below.room(dest)
-        if self._flush.is_frozen:
-            return 0, 0
-        sent = self.sent
-        messages, nbytes = sent.room()
-        if messages <= 0 or not self.windows:
-            return messages, nbytes
-        left = 0 if self._repairs else self._flight.room()
-        if left > 0:
-            return messages, min(nbytes, left)
-        self._await_pace()
-        return 0, 0
-
-    def _await_pace(self) -> None:
-        congestion = self._flight.congestion
-        if congestion is not None and congestion.ready_at > self.env.now:
-            self.env.timers.set_earlier(self, PACE, congestion.ready_at)
-
-    def on_timer(self, name: str) -> None:
-        if name == ACK_SOON:
-            self._ack_sender.send_soon()
-        elif name == PACE:
-            self._send_repairs()
-            self.room(None)
-            self.above.resume()
-        else:
-            super().on_timer(name)
-
-    # Repairs, at the pace of the messages --------------------------------------------------------
-
-    def _on_nak(self, frame: Nak, source: Address) -> None:
-        congestion = self._flight.congestion
-        is_own = frame.origin == self.env.me
-        if congestion is None or not is_own or source not in congestion.paths:
-            super()._on_nak(frame, source)
-            return
-        if frame.ranges.first <= self.sent.low:
-            self.env.out.send(self._last_seqno.frame(), source)
-        round_trip = max(congestion.round_trip(source), self.spec.request_delay)
-        wanted = frame.ranges.clip(self.sent.low + 1, self.sent.high)
-        count = self._repairs.request(source, wanted, self.env.now, round_trip)
-        if count:
-            congestion.on_lost(source, count, self._flight.message_bytes)
-        self._send_repairs()
-
-    def _send_repairs(self) -> None:
-        congestion = self._flight.congestion
-        assert congestion is not None
-        while self._repairs:
-            budget = congestion.budget() if congestion.is_paced else BURST_UNPACED
-            if not budget:
-                self.env.timers.set_earlier(self, PACE, congestion.ready_at)
-                return
-            count = max(1, int(budget / max(1.0, self._flight.message_bytes)))
-            source, wanted = self._repairs.take(count, self.env.now)
-            nbytes = self._resend(self.sent.get(wanted), source)
-            if congestion.is_paced:
-                congestion.spend(nbytes)
 
     @property
     def _is_full(self) -> bool:
@@ -196,17 +102,10 @@ class NakAck4Layer(ReliableMulticast):
 
     # Acks ----------------------------------------------------------------------------------------
 
-    def _on_other_frame(self, frame: Frame, source: Address) -> None:
-        if isinstance(frame, Ack):
-            self._on_ack(frame, source)
-
     def _on_ack(self, frame: Ack, source: Address) -> None:
-        if source in self.acks and source != self.env.me:
-            if self._flight.on_arrived(source, frame.delivered + frame.ahead):
-                self.above.resume()
+        super()._on_ack(frame, source)
+        if source in self.windows:
             self.acked(source, frame.delivered)
-        else:
-            self.env.counters["dropped_foreign_ack"] += 1
 
     def acked(self, member: Address, up_to: int) -> None:
         """A member's application has taken the own messages up to here."""
@@ -243,16 +142,14 @@ class NakAck4Layer(ReliableMulticast):
         """The ack of a whole large message will cover this sender's messages up to here."""
         self._ack_sender.suppress_until(sender, up_to)
 
-    def _on_announced(self, sender: Address) -> None:
-        self._ack_sender.ack_on_tick(sender)
-
     def _on_last(self, frame: Last, source: Address) -> None:
         super()._on_last(frame, source)
         self._ack_sender.on_last(frame, source)
 
     def _tick(self) -> None:
-        self._ack_sender.send_due()
         super()._tick()
+        if self._tracker is not None and self._flight.pass_over_still():
+            self.above.resume()
         for member in (*self._ack_map.released, *self._ack_map.excused):
             self.env.out.send(self._last_seqno.frame(), member)
             self._ticker.arm()
@@ -299,7 +196,7 @@ class NakAck4Layer(ReliableMulticast):
             self._ack_map.excused.pop(member, None)
             self.env.counters["released"] += 1
             self._ticker.arm()
-            self._flight.update()
+            self._flight.on_released()
             self._purge_sent(self._ack_map.minimum)
             self.above.resume()
 
@@ -307,7 +204,7 @@ class NakAck4Layer(ReliableMulticast):
         """Wait for a member again that takes messages and does not only skip them, or has all."""
         if acked > self._last_seqno.announced_low or acked == self.sent.high:
             self._ack_map.released.discard(member)
-            self._flight.update()
+            self._flight.on_released()
             self.env.counters["caught_up"] += 1
 
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
@@ -325,11 +222,6 @@ class NakAck4Layer(ReliableMulticast):
     # Views ---------------------------------------------------------------------------------------
 
     def _on_members(self, installation: Installation) -> None:
-        self._ack_map.install(installation, self._group.start)
-        for member in installation.left:
-            self._repairs.forget(member)
-        self._flight.install(installation, self._group.start)
-        self._ack_sender.install(installation)
         self._purge_sent(self._ack_map.minimum)
 
     def snapshot(self) -> dict[str, object]:

@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import CALL, FRAGMENT, SERVICE, Batch
+from ringcast.core.reliable.congestion import Congestion
+from ringcast.core.reliable.paced_repairs import PacedRepairs
 from ringcast.core.reliable.repair import Repair, RequestTiming
 from ringcast.core.reliable.tail_probe import Tail
 from ringcast.core.reliable.windows import ReceiveWindow, SendWindow
@@ -35,18 +37,60 @@ from ringcast.core.wire.fragments import read_header
 class Outbound:
     """What this member sends to one peer."""
 
-    __slots__ = ("conn", "tail", "window")
+    __slots__ = ("arrived", "congestion", "conn", "repairs", "tail", "window")
 
-    def __init__(self, conn: int, window: SendWindow) -> None:
+    def __init__(
+        self, conn: int, window: SendWindow, congestion: Congestion, repairs: PacedRepairs
+    ) -> None:
         self.conn = conn
         self.window = window
+        self.congestion = congestion
+        self.repairs = repairs
         self.tail = Tail()
+        self.arrived = 0
+        """How many messages have arrived: everything beyond may be in flight."""
+
+    def room(self) -> tuple[int, int]:
+        """How many messages and bytes may be sent now."""
+        window = self.window
+        messages, nbytes = window.room()
+        if messages <= 0:
+            return messages, nbytes
+        in_flight = int((window.high - self.arrived) * window.message_bytes)
+        left = 0 if self.repairs else self.congestion.room(in_flight, max(1, nbytes + in_flight))
+        if left > 0:
+            return messages, min(nbytes, left)
+        self.repairs.await_pace()
+        return 0, 0
+
+    def on_sent(self, run: Batch) -> None:
+        """A run was sent."""
+        if self.congestion.is_to_count:
+            self.congestion.on_sent(run.first, run.nbytes)
+
+    def on_arrived(self, peer: Address, up_to: int) -> bool:
+        """This many messages have arrived; whether that may make room."""
+        if not self.arrived < up_to <= self.window.high:
+            return False
+        self.arrived = up_to
+        window = self.window
+        self.congestion.on_arrived(peer, up_to, window.high, window.message_bytes)
+        return True
 
 
 class Inbound:
     """What this member receives from one peer."""
 
-    __slots__ = ("ack_due", "acked", "conn", "known", "nbytes_owed", "repair", "window")
+    __slots__ = (
+        "ack_due",
+        "acked",
+        "arrived_bytes",
+        "conn",
+        "known",
+        "nbytes_owed",
+        "repair",
+        "window",
+    )
 
     def __init__(self, conn: int, window: ReceiveWindow, timing: RequestTiming) -> None:
         self.conn = conn
@@ -57,6 +101,8 @@ class Inbound:
         self.acked = window.delivered
         self.nbytes_owed = 0
         """Bytes that the application has taken and this member has not acked."""
+        self.arrived_bytes = 0
+        """Bytes that have arrived since the last ack."""
         self.ack_due = False
 
 

@@ -21,10 +21,13 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.model.events import Undelivered
 from ringcast.core.model.ranges import RangeSet
+from ringcast.core.reliable.congestion import Congestion, first_window
 from ringcast.core.reliable.gap_requester import REQUEST, GapRequester
+from ringcast.core.reliable.paced_repairs import PACE, PacedRepairs
 from ringcast.core.reliable.repair import Repair
+from ringcast.core.reliable.repair_queue import RepairQueue
 from ringcast.core.reliable.tail_probe import PROBE, Tail, TailProbe
-from ringcast.core.reliable.ticker import TICK, Ticker
+from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, ACK_SOON, TICK, Ticker
 from ringcast.core.reliable.windows import Hole, SendWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Receipt, Spec
@@ -116,6 +119,7 @@ class UnicastLayer(Layer):
             env.counters,
         )
         self._ticker = Ticker(self, spec.xmit_interval)
+        self._soon = Ticker(self, ACK_SECONDS, ACK_SOON)
         self._gap_requester = GapRequester(self, spec, self._repairs, self._request)
         self._tail_probe = TailProbe(
             self, spec.xmit_interval, self._ticker, self._tails, self._announce_last
@@ -138,8 +142,8 @@ class UnicastLayer(Layer):
             return 0, 0
         outbound = self.outbound.get(dest)
         if outbound is None:
-            return self.spec.capacity, self.spec.max_bytes
-        return outbound.window.room()
+            return self.spec.capacity, first_window(self.env, self.spec.max_bytes)
+        return outbound.room()
 
     def down(self, batch: Batch) -> None:
         dest = batch.dest
@@ -154,14 +158,20 @@ class UnicastLayer(Layer):
         assert dest in self._members
         outbound = self.outbound.get(dest)
         if outbound is None:
-            outbound = self.outbound[dest] = self._new_outbound()
+            outbound = self.outbound[dest] = self._new_outbound(dest)
         outbound.window.append(batch)
         self._send(outbound, batch, dest)
+        outbound.on_sent(batch)
         self._tail_probe.on_sent(outbound.tail)
 
-    def _new_outbound(self) -> Outbound:
+    def _new_outbound(self, dest: Address) -> Outbound:
         self._last_conn += 1 + self.env.rng.getrandbits(32)
-        return Outbound(self._last_conn, SendWindow(self.spec.capacity, self.spec.max_bytes))
+        window = SendWindow(self.spec.capacity, self.spec.max_bytes)
+        congestion = Congestion(self.env, self.spec.max_bytes)
+        congestion.join(dest, 0)
+        queue = RepairQueue(is_unicast=True)
+        repairs = PacedRepairs(self, window, congestion, queue, self._resend)
+        return Outbound(self._last_conn, window, congestion, repairs)
 
     def _send(self, outbound: Outbound, run: Batch, dest: Address) -> None:
         frame = UnicastData(
@@ -233,6 +243,9 @@ class UnicastLayer(Layer):
         self._hand_up(window.put(run))
         if not in_order or window.gaps:
             self._gap_requester.note_gaps(inbound.repair)
+        inbound.arrived_bytes += run.nbytes
+        if inbound.arrived_bytes >= ACK_BYTES:
+            self._soon.arm()
 
     def _hand_up(self, runs: list[Batch | Hole]) -> None:
         for run in runs:
@@ -274,8 +287,8 @@ class UnicastLayer(Layer):
 
     def _ack(self, inbound: Inbound, source: Address) -> None:
         inbound.acked, inbound.nbytes_owed = inbound.window.delivered, 0
-        inbound.ack_due = False
-        self.env.out.send(UnicastAck(inbound.conn, inbound.acked), source)
+        inbound.ack_due, inbound.arrived_bytes = False, 0
+        self.env.out.send(UnicastAck(inbound.conn, inbound.acked, inbound.window.ahead), source)
 
     # Requests and retransmissions ----------------------------------------------------------------
 
@@ -292,9 +305,19 @@ class UnicastLayer(Layer):
             # The messages were dropped when the peer left: make it stop requesting them.
             self.env.out.send(UnicastReset(frame.conn), source)
             return
-        for run in outbound.window.get(frame.ranges):
-            self.env.counters["resent"] += len(run)
-            self._send(outbound, run, source)
+        outbound.repairs.request(source, frame.ranges, self.spec.request_delay)
+
+    def _resend(self, wanted: RangeSet, dest: Address | None) -> int:
+        """Send messages again; how many bytes."""
+        assert dest is not None
+        counters, nbytes = self.env.counters, 0
+        outbound = self.outbound[dest]
+        for run in outbound.window.get(wanted):
+            nbytes += run.nbytes
+            counters["resent"] += len(run)
+            self._send(outbound, run, dest)
+        counters["resent_bytes"] += nbytes
+        return nbytes
 
     def _on_ack(self, frame: UnicastAck, source: Address) -> None:
         outbound = self.outbound.get(source)
@@ -302,8 +325,10 @@ class UnicastLayer(Layer):
             self.env.counters["dropped_closed_connection"] += 1
         elif frame.delivered > outbound.window.high:
             self.env.counters["dropped_foreign_ack"] += 1
-        elif outbound.window.purge(frame.delivered):
-            self.above.resume()
+        else:
+            has_arrived = outbound.on_arrived(source, frame.delivered + frame.ahead)
+            if outbound.window.purge(frame.delivered) or has_arrived:
+                self.above.resume()
 
     # Timers: acks that are due, and announcements while anything is unacked ----------------------
 
@@ -314,6 +339,19 @@ class UnicastLayer(Layer):
             self._tick()
         elif name == PROBE:
             self._tail_probe.on_timer()
+        elif name == ACK_SOON:
+            self._ack_soon()
+        elif name == PACE:
+            for outbound in self.outbound.values():
+                outbound.repairs.send()
+                outbound.room()
+            self.above.resume()
+
+    def _ack_soon(self) -> None:
+        """Ack what has arrived from senders that may wait for it, and measure their path by it."""
+        for source, inbound in self._inbounds.open.items():
+            if inbound.arrived_bytes >= ACK_BYTES:
+                self._ack(inbound, source)
 
     def _tick(self) -> None:
         for source, inbound in self._inbounds.open.items():
@@ -366,7 +404,7 @@ class UnicastLayer(Layer):
         del self.outbound[dest]
         if not old.window.outstanding:
             return
-        outbound = self.outbound[dest] = self._new_outbound()
+        outbound = self.outbound[dest] = self._new_outbound(dest)
         unacked = RangeSet([(old.window.low + 1, old.window.high)])
         for run in old.window.get(unacked):
             outbound.window.append(run)

@@ -65,7 +65,7 @@ def test_what_is_sent_and_sent_again_spends_the_budget() -> None:
     env, control = congestion()
     carry(env, control, 10e6, 20)
     control.on_lost(C, 1, 1_000.0)
-    control.spend(100_000)
+    control.on_repaired(100_000)
     assert control.budget() == 0
     assert env.now < control.ready_at < env.now + 0.02
     env.now = control.ready_at
@@ -98,7 +98,7 @@ def test_the_start_ends_when_much_of_the_window_is_lost() -> None:
         carry(env, control, 10e6, 20)
         control.on_lost(C, lost, 1_000.0)
         before = control.ready_at
-        control.spend(2 * control.budget() + 40_000)
+        control.on_repaired(2 * control.budget() + 40_000)
         pace = 40_000 / (control.ready_at - before)
         assert pace < 1.3 * gain * control.rate
 

@@ -1,9 +1,9 @@
 """When a receiver acks: at once, on the tick, or with a whole large message."""
 
-from ringcast.core.reliable.ticker import Ticker
+from ringcast.core.reliable.ticker import ACK_SECONDS, ACK_SOON, Ticker
 from ringcast.core.wire.frames import Ack, Last
 from ringcast.layers.multicast.ack_map import AckMap
-from ringcast.layers.multicast.ack_sender import ACK_SECONDS, ACK_SOON, AckSender
+from ringcast.layers.multicast.ack_sender import AckSender
 from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.nakack4 import NakAck4
 from tests.unit.layers.multicast.parts import SPEC, B, Parts, run

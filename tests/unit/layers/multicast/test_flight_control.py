@@ -49,7 +49,7 @@ def test_a_released_member_is_not_waited_for() -> None:
     parts.send(4)
     flight.on_arrived(B, 4)
     flight._ack_map.released.add(C)
-    flight.update()
+    flight.on_released()
     assert flight.room() == FLIGHT
 
 

@@ -202,7 +202,7 @@ def test_acks_of_another_connection_or_beyond_what_was_sent_change_nothing() -> 
 def test_connection_ids_are_never_0_and_rise() -> None:
     net = pair()
     unicast = layer(net, A)
-    conns = [unicast._new_outbound().conn for _ in range(100)]
+    conns = [unicast._new_outbound(B).conn for _ in range(100)]
     assert conns == sorted(set(conns))
     assert conns[0] > 0
     assert conns[-1] < 2**64
