@@ -1,0 +1,112 @@
+"""Each step of the tutorial does what the page says."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.support import ROOT, group_name
+
+PAGE = (ROOT / "docs" / "tutorial.md").read_text()
+PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+PRINTED = dict(re.findall(r"```\n\$ python (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+COMMANDS = re.findall(r"^\$ (?:printf '(.*?)' \| )?(ringcast .*)$", PAGE, re.MULTILINE)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+LONG = 120
+"""Seconds that a command may take on a busy machine."""
+
+
+def command(start: str, group: str = "") -> list[str]:
+    """The command of the page that begins like this, in a group of this test's own."""
+    [found] = [words.split() for _, words in COMMANDS if words.startswith(start)]
+    own = [group if group and word == "prices" else word for word in found[1:]]
+    return [sys.executable, "-m", "ringcast", *own]
+
+
+def run(arguments: list[str], folder: Path, text: str = "") -> str:
+    """Run to a good end; returns what was printed."""
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def running(arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs until the test is done with it."""
+
+    with subprocess.Popen(
+        arguments,
+        cwd=folder,
+        text=True,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], *lines: str) -> None:
+    """Read until these lines have come, in any order."""
+    assert process.stdout is not None
+    missing = list(lines)
+    while missing:
+        line = process.stdout.readline()
+        assert line, f"it ended without {missing}"
+        if line.rstrip("\n") in missing:
+            missing.remove(line.rstrip("\n"))
+
+
+def test_the_chat_and_a_crash(tmp_path: Path) -> None:
+    program = tmp_path / "chat.py"
+    program.write_text(PROGRAMS["chat.py"].replace('"tutorial"', f'"{group_name()}"'))
+    with running([sys.executable, str(program), "ann"], tmp_path) as ann:
+        wait_for(ann, "ann is here", "ann: hello from ann")
+        with running([sys.executable, str(program), "bob"], tmp_path) as bob:
+            wait_for(bob, "ann is here", "bob is here", "bob: hello from bob")
+            wait_for(ann, "bob is here", "bob: hello from bob")
+            bob.kill()
+            wait_for(ann, "bob is gone")
+
+
+@pytest.mark.parametrize("name", ["loss.py", "crash.py", "partition.py", "order.py"])
+def test_the_simulated_steps_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    assert run([sys.executable, "-c", PROGRAMS[name]], tmp_path) == PRINTED[name]
+
+
+def test_the_journal_holds_what_was_sent(tmp_path: Path) -> None:
+    group = group_name()
+    [text] = [text for text, words in COMMANDS if text and words.startswith("ringcast node")]
+    with running(command("ringcast record", group), tmp_path) as recorder:
+        assert recorder.stdout is not None
+        assert recorder.stdout.readline().startswith("Recording")
+        run(command("ringcast node", group), tmp_path, text.replace("\\n", "\n"))
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(LONG) == 0
+    assert run([sys.executable, "-c", PROGRAMS["replay.py"]], tmp_path) == PRINTED["replay.py"]
+
+
+@pytest.mark.spark
+def test_the_audit_of_the_last_step_is_clean(tmp_path: Path) -> None:
+    run(command("ringcast sim"), tmp_path)
+    verdict = "CLEAN: every guarantee held"
+    assert f"```\n{verdict}\n```" in PAGE
+    assert verdict in run(command("ringcast audit"), tmp_path)
+    assert (tmp_path / "report.html").exists()
