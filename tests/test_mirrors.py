@@ -1,7 +1,10 @@
-"""Every module of the pure code has a test that tools/tests_of.py finds."""
+"""What follows from the code is as the code has it: tests of a module, pages of the reference."""
 
 from pathlib import Path
 
+import pytest
+
+from tools.reference.pages import FOLDER, PAGES
 from tools.tests_of import TESTED_BY, find_tests
 from tools.tree import Tree, read_tree
 
@@ -37,3 +40,9 @@ def test_a_module_is_tested_by_its_mirror_or_by_a_test_that_imports_it(tmp_path:
         (tmp_path / path).write_text(text)
     found = untested(read_tree(tmp_path))
     assert [line.split(":")[0] for line in found] == ["src/ringcast/control/c.py"]
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_page_of_the_reference_is_what_the_code_says(name: str) -> None:
+    """When this fails: python -m tools.reference"""
+    assert (FOLDER / name).read_text() == PAGES[name]()

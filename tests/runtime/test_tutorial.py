@@ -1,25 +1,19 @@
 """Each step of the tutorial does what the page says."""
 
-import os
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.runtime.pages import LONG, run, running, wait_for
 from tests.runtime.support import ROOT, group_name
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 PRINTED = dict(re.findall(r"```\n\$ python (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 COMMANDS = re.findall(r"^\$ (?:printf '(.*?)' \| )?(ringcast .*)$", PAGE, re.MULTILINE)
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-LONG = 120
-"""Seconds that a command may take on a busy machine."""
 
 
 def command(start: str, group: str = "") -> list[str]:
@@ -27,51 +21,6 @@ def command(start: str, group: str = "") -> list[str]:
     [found] = [words.split() for _, words in COMMANDS if words.startswith(start)]
     own = [group if group and word == "prices" else word for word in found[1:]]
     return [sys.executable, "-m", "ringcast", *own]
-
-
-def run(arguments: list[str], folder: Path, text: str = "") -> str:
-    """Run to a good end; returns what was printed."""
-    done = subprocess.run(
-        arguments,
-        cwd=folder,
-        input=text,
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        timeout=LONG,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@contextmanager
-def running(arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A program that runs until the test is done with it."""
-
-    with subprocess.Popen(
-        arguments,
-        cwd=folder,
-        text=True,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def wait_for(process: subprocess.Popen[str], *lines: str) -> None:
-    """Read until these lines have come, in any order."""
-    assert process.stdout is not None
-    missing = list(lines)
-    while missing:
-        line = process.stdout.readline()
-        assert line, f"it ended without {missing}"
-        if line.rstrip("\n") in missing:
-            missing.remove(line.rstrip("\n"))
 
 
 def test_the_chat_and_a_crash(tmp_path: Path) -> None:

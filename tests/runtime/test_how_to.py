@@ -1,0 +1,91 @@
+"""The programs of the how-to pages do what the pages say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.pages import LONG, run, running, wait_for
+from tests.runtime.support import ROOT, group_name
+
+
+def programs(page: str, folder: Path, group: str = "") -> None:
+    """Write the programs of a page to a folder, each with its name, for a group of its own."""
+    text = (ROOT / "docs" / "how-to" / page).read_text()
+    found = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL)
+    assert found
+    for name, program in found:
+        own = re.sub(r'(join\(\s*)"\w+"', rf'\1"{group}"', program)
+        (folder / name).write_text(own)
+
+
+def say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def test_the_stores_stay_alike(tmp_path: Path) -> None:
+    programs("replicated-store.md", tmp_path, group_name())
+    store = [sys.executable, "store.py"]
+    with running([*store, "ann"], tmp_path) as ann:
+        wait_for(ann, "ann has {}")
+        say(ann, "colour=blue")
+        wait_for(ann, "ann set colour to blue", "it was None")
+        with running([*store, "bob"], tmp_path) as bob:
+            wait_for(bob, "bob has {'colour': 'blue'}")
+            say(bob, "colour=red")
+            wait_for(bob, "bob set colour to red", "it was blue")
+            wait_for(ann, "bob set colour to red")
+            bob.kill()
+            say(ann, "colour=green")
+            wait_for(ann, "ann set colour to green", "it was red")
+        say(ann, "")
+        assert ann.wait(LONG) == 0
+
+
+def test_all_readers_get_the_market_data(tmp_path: Path) -> None:
+    programs("market-data.md", tmp_path, group_name())
+    reader = [sys.executable, "reader.py"]
+    with running([*reader, "ann"], tmp_path) as ann, running([*reader, "bob"], tmp_path) as bob:
+        for name, process in (("ann", ann), ("bob", bob)):
+            wait_for(process, f"{name} is ready")
+        run([sys.executable, "publisher.py", "5000"], tmp_path)
+        for name, process in (("ann", ann), ("bob", bob)):
+            wait_for(process, f"{name} read 5000 ticks, the last of ACME at 49.99")
+
+
+def test_the_tests_of_an_application_pass(tmp_path: Path) -> None:
+    programs("test-your-application.md", tmp_path)
+    printed = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."], tmp_path)
+    assert "6 passed" in printed
+
+
+@pytest.mark.spark
+def test_the_job_writes_averages(tmp_path: Path) -> None:
+    from ringcast import Address
+    from ringcast.journal import JournalWriter
+
+    programs("spark-job.md", tmp_path)
+    ticks = [b'{"symbol": "ACME", "price": %d}' % price for price in (1, 2, 6)]
+    with JournalWriter(tmp_path / "journal", "prices", Address(1)) as journal:
+        journal.append(1, Address(2), Address(2), 1, ticks, sent_at=1, delivered_at=2)
+    printed = run([sys.executable, "job.py", "journal", "results"], tmp_path)
+    assert re.search(r"\|\s*ACME\|\s*3\.0\|\s*3\|", printed), printed
+
+
+def test_the_service_shares_its_settings(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="fastapi is not installed")
+    pytest.importorskip("httpx", reason="httpx is not installed")
+    programs("fastapi.md", tmp_path, group_name())
+    script = (
+        "from fastapi.testclient import TestClient\n"
+        "import service\n"
+        "with TestClient(service.app) as client:\n"
+        "    assert client.put('/settings/a', params={'value': 'b'}).json() == {'sent': 'a'}\n"
+        "    while client.get('/settings').json() != {'a': 'b'}: pass\n"
+        "    assert client.get('/ready').json()['members'] == 1\n"
+    )
+    run([sys.executable, "-c", script], tmp_path)

@@ -1,0 +1,72 @@
+"""The public names with their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from types import FunctionType, ModuleType
+
+import ringcast
+from ringcast import presets, sim, sync
+from tools.reference.text import NOTE, cell, first_paragraph, signature, table
+
+HEAD = f"""\
+# Python names
+
+{NOTE}[The API](../api.md) explains how to use them. Protocols and their
+settings have [a page of their own](settings.md).
+"""
+
+PUBLIC: dict[str, tuple[ModuleType, tuple[str, ...]]] = {
+    "ringcast": (ringcast, tuple(sorted(ringcast.__all__))),
+    "ringcast.sync": (sync, ("join", "Group", "rows")),
+    "ringcast.presets": (presets, tuple(presets.PRESETS)),
+    "ringcast.sim": (sim, ("World",)),
+}
+
+
+def page() -> str:
+    """docs/reference/python.md."""
+    lines = [HEAD]
+    for title, (module, names) in PUBLIC.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            thing = getattr(module, name)
+            if isinstance(thing, type):
+                lines += _class(name, thing)
+            elif isinstance(thing, FunctionType):
+                lines += [f"### {name}", "", f"```python\n{name}{signature(thing)}\n```", ""]
+                lines += [first_paragraph(thing), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _class(name: str, kind: type) -> list[str]:
+    about = first_paragraph(kind)
+    lines = [f"### {name}", ""]
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        lines += [f"```python\n{name}{signature(kind)}\n```", ""]
+    if _is_written(kind, about):
+        lines += [about, ""]
+    return lines + table(("member", "what it does"), _members(kind))
+
+
+def _is_written(kind: type, about: str) -> bool:
+    """Whether a class has a docstring, and not the one that dataclasses make of the arguments."""
+    return not about.startswith(f"{kind.__name__}(")
+
+
+def _members(kind: type) -> Iterator[tuple[str, str]]:
+    seen = set[str]()
+    for owner in kind.__mro__:
+        if not owner.__module__.startswith("ringcast"):
+            continue
+        for name, member in vars(owner).items():
+            thing = inspect.unwrap(getattr(member, "__func__", member))
+            if name.startswith("_") or name in seen:
+                continue
+            seen.add(name)
+            if isinstance(member, property):
+                yield f"`{name}`", cell(first_paragraph(member))
+            elif isinstance(thing, FunctionType):
+                yield f"`{cell(name + signature(thing))}`", cell(first_paragraph(thing))
