@@ -213,11 +213,12 @@ def sentences(protocol: type[Spec]) -> dict[str, str]:
     found: dict[str, str] = {}
     for owner in reversed(protocol.__mro__):
         if issubclass(owner, Spec):
-            found.update(_strings_under_fields(owner))
+            found.update(strings_under_fields(owner))
     return found
 
 
-def _strings_under_fields(owner: type[Spec]) -> Iterator[tuple[str, str]]:
+def strings_under_fields(owner: type) -> Iterator[tuple[str, str]]:
+    """The names of a class's fields that have a sentence under them, with that sentence."""
     try:
         source = textwrap.dedent(inspect.getsource(owner))
     except OSError:

@@ -8,7 +8,8 @@ from dataclasses import fields
 from ringcast.core.wire import frames, layout
 from ringcast.core.wire.fields import ITEMS_MAX, TEXT_MAX
 from ringcast.core.wire.frames import RUNS, Frame
-from tools.reference.text import NOTE, cell, first_paragraph, sentences, table
+from ringcast.explain import strings_under_fields
+from tools.reference.text import NOTE, cell, first_paragraph, table
 
 LIMITS = ("FRAMES_MAX", "EMPTY_MAX", "RANGES_MAX", "SEQNO_MAX", "VIEW_NUMBER_MAX")
 
@@ -72,7 +73,7 @@ def _frame(kind: type[Frame]) -> list[str]:
             "The payloads stand behind all frames.",
             "",
         ]
-    abouts = sentences(kind)
+    abouts = dict(strings_under_fields(kind))
     rows = [
         (f"`{field.name}`", f"`{cell(str(field.type))}`", cell(abouts.get(field.name, "")))
         for field in fields(kind)  # type: ignore[arg-type]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable
 
 NOTE = "This page is written by `python -m tools.reference` from the code.\n"
 
@@ -26,23 +23,6 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 def first_paragraph(thing: object) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
-
-
-def sentences(owner: type) -> dict[str, str]:
-    """The sentence under each field of a class."""
-    definition = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-    assert isinstance(definition, ast.ClassDef)
-    return dict(_under_fields(definition))
-
-
-def _under_fields(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, below in pairwise(definition.body):
-        match field, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                yield name, " ".join(text.split())
 
 
 def signature(thing: object) -> str:
