@@ -11,6 +11,7 @@ from ringcast import presets
 from ringcast.core.model.events import Event
 from ringcast.core.wire.codec import encode, group_id, source_of
 from ringcast.core.wire.frames import Frame
+from ringcast.core.wire.placement import Placement
 from ringcast.core.wire.seal import COUNTER_AT, SEALED_AT
 from ringcast.sim import World
 from ringcast.sim.engine.faults import Parcel
@@ -169,6 +170,29 @@ def test_no_key_and_nonce_is_used_twice(seed: int) -> None:
     world.settle()
     used = [(source_of(data), data[COUNTER_AT:SEALED_AT]) for data in listener.heard]
     assert len(used) == len(set(used)) > 100
+    assert world.check() == []
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.03])
+def test_fragments_of_large_messages_are_placed(
+    loss: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[bool] = []
+    place = Placement.place
+
+    def watched(self: Placement, datagram: memoryview) -> bool:
+        outcomes.append(place(self, datagram))
+        return outcomes[-1]
+
+    monkeypatch.setattr(Placement, "place", watched)
+    world, _ = closed_world(loss=loss)
+    a, b, _ = world.join("a", "b", "c")
+    contents = [Random(n).randbytes(1_000_000) for n in range(4)]
+    for number, content in enumerate(contents):
+        (a if number % 2 else b).send(content)
+        world.settle()
+    assert [bytes(message.payload) for message in b.delivered] == contents
+    assert sum(outcomes) > 50
     assert world.check() == []
 
 

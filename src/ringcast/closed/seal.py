@@ -61,7 +61,7 @@ _NONCE_BEGIN = bytes(4)
 class Cipher(Protocol):
     """An AEAD cipher of `cryptography`."""
 
-    def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes, /) -> bytes: ...
+    def encrypt(self, nonce: bytes, data: memoryview, associated_data: bytes, /) -> bytes: ...
 
     def decrypt_into(
         self, nonce: bytes, data: memoryview, associated_data: bytes, buf: memoryview, /
@@ -171,13 +171,12 @@ class GroupSeal:
             raise Closed("this member has sealed as much as one life may: join again")
         sealed: list[Datagram] = []
         self._counter += len(datagrams)
-        for target, (head, *payloads), nbytes in datagrams:
+        for target, buffers, nbytes in datagrams:
             counter += 1
             count = COUNTER.pack(counter)
-            prefix = self._prefixes[head[3]]
-            aad = b"".join((prefix, head[20 : HEADER.size], self._id, count))
-            plain = b"".join((head[HEADER.size :], *payloads))
-            body = cipher.encrypt(_NONCE_BEGIN + count, plain, aad)
+            whole = memoryview(b"".join(buffers))
+            aad = b"".join((self._prefixes[whole[3]], whole[20 : HEADER.size], self._id, count))
+            body = cipher.encrypt(_NONCE_BEGIN + count, whole[HEADER.size :], aad)
             sealed.append(Datagram(target, [aad, body], nbytes + OVERHEAD))
         return sealed
 

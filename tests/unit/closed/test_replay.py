@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +20,20 @@ def test_a_window_agrees_with_a_set_of_counters(counters: list[int]) -> None:
         if not is_used:
             window.mark(counter)
             marked.add(counter)
+
+
+@given(st.integers(0, 2**32))
+def test_a_window_agrees_with_a_set_where_most_come_in_order(seed: int) -> None:
+    rng, window, marked, high = Random(seed), ReplayWindow(), set[int](), 0
+    for _ in range(300):
+        step = rng.choice([1, 1, 1, 1, 2, rng.randrange(1, 2 * WINDOW), -rng.randrange(WINDOW + 9)])
+        counter = max(1, high + step)
+        is_used = counter in marked or (bool(marked) and counter <= high - WINDOW)
+        assert window.is_used(counter) == is_used
+        if not is_used:
+            window.mark(counter)
+            marked.add(counter)
+            high = max(high, counter)
 
 
 def test_the_edge_of_the_window() -> None:

@@ -47,7 +47,8 @@ class Placement:
     """Where the next fragment is expected, and what was placed of the datagram read last.
 
     A transport hands `advertised` to the kernel, if there is any, and asks `placed` what to make of
-    the result; the receiver takes what was placed by `extend` or `start` before anything else.
+    the result. In a closed group the receiver calls `place` with what it has opened. It takes what
+    was placed by `extend` or `start` before anything else.
     """
 
     __slots__ = (
@@ -77,7 +78,7 @@ class Placement:
         self.advertised: list[Buffer] | None = None
         """Where the next datagram is to be written, in order; None for anywhere."""
         self.is_used = False
-        """Whether the transport makes use of this."""
+        """Whether the transport, or the receiver of a closed group, makes use of this."""
         self.is_whole = False
         """Whether a message is whole for which memory was lent: the application should have its
         turn before more is read, and may let go of such memory. The transport resets this."""
@@ -146,6 +147,21 @@ class Placement:
         datagram = b"".join(self.advertised)[:nbytes]
         self.advertised = None
         return datagram
+
+    def place(self, datagram: memoryview) -> bool:
+        """Copy a datagram that is in memory to its place; False when it is not the expected one.
+
+        Nothing of another datagram is written to the place.
+        """
+        assembly = self._assembly
+        if self.advertised is None or assembly is None or len(datagram) != self._nbytes:
+            return False
+        self.heads[:] = datagram[:FRAGMENT_AT]
+        self._begins = self.heads != self._next
+        if assembly.broken is not None or (self._begins and not self._is_expected()):
+            return False
+        self.advertised[1][:] = datagram[FRAGMENT_AT:]
+        return True
 
     def _is_expected(self) -> bool:
         heads, assembly = self.heads, self._assembly

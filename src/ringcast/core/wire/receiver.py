@@ -46,6 +46,7 @@ class Receiver:
         self._runs = RunReader(group)
         self._pieces = PieceJoiner()
         self.placement = Placement(group)
+        self.placement.is_used = seal is not None
         """Where the next datagram may be written; PLACED stands for one that was."""
 
     def receive(self, datagrams: Iterable[Received], view: ViewId) -> None:
@@ -66,13 +67,14 @@ class Receiver:
         assert self._runs.run is None
 
     def _opened(self, datagrams: Iterable[Received], seal: Seal) -> Iterator[memoryview]:
+        place = self.placement.place
         for datagram in one_by_one(datagrams):
             try:
                 opened = seal.open(datagram)
             except RemoteError as error:
                 self._counters[f"dropped_{error.reason}"] += 1
             else:
-                yield opened
+                yield PLACED if place(opened) else opened
 
     def _read(self, datagram: bytes | memoryview, view: ViewId) -> None:
         runs, placement = self._runs, self.placement
