@@ -84,7 +84,8 @@ def test_the_toml_with_its_comments_is_the_stack(name: str) -> None:
         ("lan", ""),
         (
             "loopback",
-            "sets timeout, interval, merge_interval of Discovery; sets bind of Udp",
+            "sets timeout, interval, merge_interval of Discovery; sets interval of FailureDetector;"
+            " sets bind of Udp",
         ),
         ("stable", "has Flow besides; has NakAck3 instead of NakAck4; has Stability besides"),
         (
