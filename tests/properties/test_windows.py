@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -81,6 +82,27 @@ class RangesAgainstASet(RuleBasedStateMachine):
     def same_numbers(self) -> None:
         check_ranges(self.ranges, self.model)
         assert all((n in self.ranges) == (n in self.model) for n in range(-31, 75))
+
+
+class ChunksAgainstASet(RangesAgainstASet):
+    """The same with chunks of two ranges, so that nearly all sets have several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._patch = patch("ringcast.core.model.ranges.CHUNK_RANGES", 2)
+        self._patch.start()
+
+    def teardown(self) -> None:
+        self._patch.stop()
+
+    @invariant()
+    def chunks_are_whole(self) -> None:
+        chunks = self.ranges._chunks
+        if chunks is not None:
+            assert len(chunks) > 1
+            assert all(1 <= len(firsts) <= 4 for firsts, _ in chunks)
+            assert self.ranges._heads == [firsts[0] for firsts, _ in chunks]
+            assert chunks[-1] == (self.ranges._firsts, self.ranges._lasts)
 
 
 class SendWindowAgainstADict(RuleBasedStateMachine):
@@ -351,8 +373,9 @@ def kept_bytes(kept: dict[int, Payload]) -> int:
 
 
 TestRanges = RangesAgainstASet.TestCase
+TestChunks = ChunksAgainstASet.TestCase
 TestSendWindow = SendWindowAgainstADict.TestCase
 TestReceiveWindow = ReceiveWindowAgainstADict.TestCase
-TestRanges.settings = TestSendWindow.settings = TestReceiveWindow.settings = settings(
-    deadline=None, max_examples=100, stateful_step_count=50
-)
+for case in (TestRanges, TestSendWindow, TestReceiveWindow):
+    case.settings = settings(deadline=None, max_examples=100, stateful_step_count=50)
+TestChunks.settings = settings(deadline=None, max_examples=40, stateful_step_count=40)

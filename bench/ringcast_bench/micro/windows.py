@@ -18,6 +18,8 @@ from ringcast_bench.micro.timing import Case, Work
 
 CAPACITY = 16_384
 RUN = 64
+ADDED = 512
+"""Ranges that are added in the middle."""
 PAYLOAD = b"x" * 100
 SENDER = Address(1)
 
@@ -31,6 +33,24 @@ def cases(messages: int) -> Iterator[Case]:
         count = max(messages - messages % (4 * length), 4 * length)
         for name, moves in MOVES.items():
             yield Case(f"window: {name}, {words}", partial(_prepare, moves, count, length))
+    for ranges in (64, 65_536):
+        name = f"ranges: one in the middle of {ranges:,}"
+        yield Case(name, partial(_ranges_in_the_middle, ranges))
+
+
+def _ranges_in_the_middle(count: int) -> Work:
+    """One number added to, and taken from, the middle of a set of this many ranges."""
+    ranges = RangeSet((4 * i, 4 * i) for i in range(count))
+    numbers = [4 * (i * count // ADDED) + 2 for i in range(ADDED)]
+
+    def work() -> int:
+        for number in numbers:
+            ranges.add(number, number)
+        for number in numbers:
+            ranges.discard(number, number)
+        return 2 * ADDED
+
+    return work
 
 
 def _prepare(moves: Moves, messages: int, length: int) -> Work:

@@ -1,8 +1,10 @@
 """What a set of ranges promises, each rule by an example."""
 
+import random
+
 import pytest
 
-from ringcast.core.model.ranges import RangeSet
+from ringcast.core.model.ranges import CHUNK_RANGES, RangeSet
 from ringcast.errors import LocalError
 
 
@@ -158,3 +160,19 @@ def test_numbers_may_be_as_large_as_a_seqno_gets() -> None:
 
 def test_a_list_of_ranges_takes_memory_by_ranges_and_not_by_numbers() -> None:
     assert list(RangeSet([(1, 2**50), (2**60, 2**64)])) == [(1, 2**50), (2**60, 2**64)]
+
+
+def test_a_range_in_the_middle_of_very_many_moves_a_bounded_number_of_entries() -> None:
+    """Every second of 131,072 numbers, in an order without any order, then all of them."""
+    numbers = list(range(0, 131_072, 2))
+    random.Random(7).shuffle(numbers)
+    ranges = RangeSet()
+    for number in numbers:
+        ranges.add(number, number)
+    chunks = ranges._chunks
+    assert chunks is not None
+    assert ranges.count_ranges == 65_536
+    assert max(len(firsts) for firsts, _ in chunks) <= 2 * CHUNK_RANGES
+    assert len(chunks) <= 2 * 65_536 // CHUNK_RANGES
+    assert ranges.add(0, 131_071) == 65_536
+    assert list(ranges) == [(0, 131_071)]
