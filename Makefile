@@ -3,6 +3,7 @@
 
 SEEDS ?= 1000
 MINUTES ?= 10
+NETWORK ?= $(shell unshare -r -n nft list tables >/dev/null 2>&1 && echo --network)
 JOBS ?= 2
 
 # The Python that .venv is made from: python3 when it is new enough, else a newer one by its full name.
@@ -57,7 +58,7 @@ bench: install .venv/bench.stamp ## Throughput and latency beside the raw socket
 	$(BIN)/ringcast bench
 
 soak: install ## Run a real group for MINUTES minutes (10) and watch its memory and its guarantees
-	$(BIN)/ringcast soak --minutes $(MINUTES)
+	$(BIN)/ringcast soak --minutes $(MINUTES) $(NETWORK)
 
 protections: install ## Break each protection on purpose and see that a test notices
 	$(BIN)/python tests/protections.py

@@ -71,12 +71,12 @@ class Namespace:
 
 
 class Firewall:
-    """Drops this percentage of all datagrams inside, for as long as the context is open."""
+    """Drops this percentage of all packets of some kinds inside, while the context is open."""
 
     TABLE = "inet ringcast_bench"
 
-    def __init__(self, namespace: Namespace, percent: int) -> None:
-        self._namespace, self._percent = namespace, percent
+    def __init__(self, namespace: Namespace, percent: int, kinds: str = "udp") -> None:
+        self._namespace, self._percent, self._kinds = namespace, percent, kinds
 
     def __enter__(self) -> Self:
         """Raises Missing when there is no firewall, or no namespace to have it in."""
@@ -87,7 +87,8 @@ class Firewall:
                 raise Missing("no nft here")
             self._nft(f"add table {self.TABLE}")
             self._nft(f"add chain {self.TABLE} input {{ type filter hook input priority 0; }}")
-            condition = f"meta l4proto udp numgen random mod 100 < {self._percent}"
+            chance = f"numgen random mod 100 < {self._percent}" if self._percent < 100 else ""
+            condition = f"meta l4proto {self._kinds} {chance}"
             self._nft(f"add rule {self.TABLE} input {condition} drop")
         return self
 

@@ -17,7 +17,7 @@ from typing import cast
 from ringcast import StackSpec, presets
 from ringcast.transports import Tcp, Udp
 from ringcast_bench.job import BenchFailure, Job, Missing, Report
-from ringcast_bench.namespace import Namespace
+from ringcast_bench.namespace import Firewall, Namespace
 from ringcast_bench.process import Child, hear_all
 from ringcast_bench.run import open_all
 
@@ -25,12 +25,20 @@ SECONDS_MAX = 90.0
 """How long one run may take."""
 PLAY_TENTHS = 40
 """How long members send, in tenths of a second."""
+PARTED_TENTHS = 160
+"""The same where the network falls apart and heals."""
+APART_SECONDS = 5.0
+"""How long nobody reaches anybody: longer than it takes to notice."""
 SETTLE_SECONDS = 0.5
 """Seconds of sending before something happens."""
 STACKS: dict[str, Callable[[], StackSpec]] = {
     "loopback": presets.loopback,
     "tcp": lambda: presets.tcp(when_alone="create"),
+    "lan": lambda: presets.lan(bind="127.0.0.1"),
 }
+USUAL_STACKS = ("loopback", "tcp")
+DEFAULT_STACKS = ("lan", "tcp")
+"""Those with the default settings of discovery."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +86,23 @@ class WitnessGroup:
         self.children: list[Child] = []
         self.late: list[Child] = []
 
-    def job(self, index: int, role: str = "witness", api: str = "batch") -> Job:
+    def job(
+        self, index: int, role: str = "witness", api: str = "batch", tenths: int = PLAY_TENTHS
+    ) -> Job:
         """The job of a member at its port."""
         port = self.ports[index] if index < len(self.ports) else 0
         transport = Tcp(port=port) if self._stack == "tcp" else Udp(port=port)
         spec = STACKS[self._stack]().replace(transport)
         return Job(
-            contestant="ringcast", role=role, index=index, api=api, count=PLAY_TENTHS, size=200,
+            contestant="ringcast", role=role, index=index, api=api, count=tenths, size=200,
             spec=spec.to_toml(), senders=self.members,
         )  # fmt: skip
+
+    def part(self, seconds: float) -> float:
+        """Nobody reaches anybody for so long; when that was over. Raises Missing."""
+        with Firewall(self._namespace, 100, kinds="{ tcp, udp }"):
+            time.sleep(seconds)
+        return time.monotonic()
 
     def start(self, jobs: Sequence[Job]) -> None:
         """All join and begin to send."""
@@ -184,6 +200,13 @@ def _leave(run: WitnessGroup) -> Measured:
     return until_view(reports, cast(float, leaver["acted"]), last), longest(reports)
 
 
+def _heal(run: WitnessGroup) -> Measured:
+    run.start([run.job(index, tenths=PARTED_TENTHS) for index in range(run.members)])
+    since = run.part(APART_SECONDS)
+    reports = run.hear()
+    return until_view(reports, since, run.members), longest(reports)
+
+
 CHANGES: dict[str, Callable[[WitnessGroup], Measured]] = {
     "one is killed": lambda run: _crash(run, run.members - 1),
     "the coordinator is killed": lambda run: _crash(run, 0),
@@ -191,6 +214,7 @@ CHANGES: dict[str, Callable[[WitnessGroup], Measured]] = {
     "start again at the same port": _restart,
     "one joins": _join,
     "one leaves": _leave,
+    "all are cut off, until it heals": _heal,
 }
 
 
@@ -198,7 +222,7 @@ def changes(sizes: Sequence[int], namespace: Namespace, repeats: int) -> Iterato
     """Every change, over every stack, in groups of these sizes. Raises BenchFailure."""
     for members in sizes:
         for what, measure in CHANGES.items():
-            for stack in STACKS:
+            for stack in DEFAULT_STACKS if measure is _heal else USUAL_STACKS:
                 measured = list[Measured]()
                 for _ in range(repeats):
                     run = WitnessGroup(stack, members, namespace)

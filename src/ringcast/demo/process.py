@@ -30,7 +30,10 @@ class DemoError(RingcastError):
 class MemberProcess:
     """A process of `ringcast.demo.member`, and the last thing that it reported of each kind."""
 
-    def __init__(self, name: str, words: Sequence[str], log: Path) -> None:
+    def __init__(
+        self, name: str, words: Sequence[str], log: Path, wrapper: Sequence[str] = ()
+    ) -> None:
+        """wrapper: the command that runs it, in a namespace say."""
         self.name = name
         self.log = log
         self.heard: dict[str, object] = {}
@@ -40,7 +43,7 @@ class MemberProcess:
         self._news = threading.Condition()
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [*MEMBER_COMMAND, *words],
+                [*wrapper, *MEMBER_COMMAND, *words],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

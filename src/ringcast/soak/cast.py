@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from uuid import uuid4
 
-from ringcast.demo.process import MemberProcess
+from ringcast.demo.process import DemoError, MemberProcess
 from ringcast.soak.inspector import Inspector
+from ringcast.soak.network import Side, SoakNetwork
 from ringcast.soak.plan import SoakPlan
 
 ENDLESS = 1_000_000_000
@@ -29,6 +32,11 @@ class Cast:
         self.steady: list[MemberProcess] = []
         self.guests: list[MemberProcess] = []
         self.paused: dict[str, MemberProcess] = {}
+        self.network: SoakNetwork | None = None
+        if plan.network:
+            self.network = SoakNetwork(plan.steady + plan.guests, stack)
+        self._sides: dict[str, Side] = {}
+        """Where each member lives, if they have a network."""
 
     @property
     def living(self) -> list[MemberProcess]:
@@ -47,10 +55,10 @@ class Cast:
         self.steady = [self._start(f"steady-{n + 1}") for n in range(self._plan.steady)]
         self.unite()
 
-    def join(self, port: int = 0) -> str:
+    def join(self, port: int = 0, side: Side | None = None) -> str:
         """One more, which sends as soon as it is there."""
         self._count += 1
-        guest = self._start(f"guest-{self._count}", port)
+        guest = self._start(f"guest-{self._count}", port, side)
         self.guests.append(guest)
         guest.wait_for("joined", lambda m: "endpoint" in m.heard, UNITE_SECONDS)
         guest.tell(send=True)
@@ -65,8 +73,9 @@ class Cast:
     def restart(self, guest: MemberProcess) -> str:
         """One is gone without a word, and another starts at once at the same port."""
         port = int(str(guest.heard["endpoint"]).rpartition(":")[2])
+        side = self._sides.get(guest.name)
         self.kill(guest)
-        return self.join(port)
+        return self.join(port, side)
 
     def leave(self, guest: MemberProcess) -> None:
         """One leaves in order, under load."""
@@ -84,6 +93,37 @@ class Cast:
         for member in self.paused.values():
             member.signal(signal.SIGCONT)
         self.paused.clear()
+
+    def cut(self, source: MemberProcess, target: MemberProcess, *, both: bool) -> None:
+        """One does not reach another any more, or neither does, until `mend`."""
+        assert self.network is not None
+        ways = [(source, target), (target, source)] if both else [(source, target)]
+        for one, other in ways:
+            self.network.cut(self._sides[one.name], self._sides[other.name])
+
+    def lose(self, target: MemberProcess, percent: int) -> None:
+        """Packets to one are lost, until `mend`."""
+        assert self.network is not None
+        self.network.lose(self._sides[target.name], percent)
+
+    def mend(self) -> None:
+        """All links are sound again."""
+        if self.network is not None:
+            self.network.mend()
+
+    def attack(self, seed: int, seconds: float) -> None:
+        """A hostile process sends to the ports of all for so long."""
+        places = [str(member.heard["endpoint"]) for member in self.living]
+        enter = () if self.network is None else self.network.sides[0].enter
+        module = (sys.executable, "-m", "ringcast.soak.intruder")
+        intruder = subprocess.Popen([*enter, *module, self._group, str(seed), *places])
+        try:
+            intruder.wait(seconds)
+        except subprocess.TimeoutExpired:
+            intruder.kill()
+            intruder.wait()
+        else:
+            raise DemoError(f"the intruder ended with status {intruder.returncode}")
 
     def unite(self) -> float:
         """Wait until all are in one view with each other, and no other; how long that took.
@@ -108,6 +148,7 @@ class Cast:
     def see_guests_off(self) -> None:
         """All guests leave, so that the steady members are in the company of the beginning."""
         self.resume()
+        self.mend()
         for guest in list(self.guests):
             self.leave(guest)
         self.unite()
@@ -130,16 +171,28 @@ class Cast:
             self._inspector.ended(member.name)
         self.steady = []
 
-    def _start(self, name: str, port: int = 0) -> MemberProcess:
+    def _start(self, name: str, port: int = 0, side: Side | None = None) -> MemberProcess:
         plan = self._plan
         seconds = ENDLESS / plan.rate
-        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(plan.spec_at(port))]
+        side = side or self._free_side()
+        spec = plan.spec_at(port, "" if side is None else side.address)
+        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(spec)]
         words += ["--messages", str(ENDLESS), "--seconds", str(seconds), "--size", str(plan.size)]
-        member = MemberProcess(name, words, plan.logs / f"{name}.log")
+        wrapper = () if side is None else side.enter
+        member = MemberProcess(name, words, plan.logs / f"{name}.log", wrapper)
+        if side is not None:
+            self._sides[name] = side
         self._stack.callback(member.end)
         return member
 
+    def _free_side(self) -> Side | None:
+        """Where nobody lives, if the members have a network."""
+        if self.network is None:
+            return None
+        return next(side for side in self.network.sides if side not in self._sides.values())
+
     def _forget(self, guest: MemberProcess) -> None:
         guest.end()
+        self._sides.pop(guest.name, None)
         self.guests.remove(guest)
         self._inspector.ended(guest.name)

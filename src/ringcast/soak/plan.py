@@ -37,6 +37,8 @@ class SoakPlan:
     transport: str = "tcp"
     added: tuple[Spec, ...] = ()
     """Protocols that the stack has besides; what they promise is checked as well."""
+    network: bool = False
+    """Whether each member has a network namespace of its own, with links that fail."""
     audit: bool = False
     """Whether the continuous audit on Spark watches as well; traces are kept then."""
     memory_growth: int = 16 << 20
@@ -71,13 +73,16 @@ class SoakPlan:
         """The stack of all members."""
         return self.out / "stack.toml"
 
-    def spec_at(self, port: int) -> Path:
-        """The stack of a member that listens at this port, 0 for any."""
-        if not port:
+    def spec_at(self, port: int, address: str = "") -> Path:
+        """The stack of a member that listens at this port, 0 for any, and at this address."""
+        changes: dict[str, object] = {"port": port} if port else {}
+        if address:
+            changes["bind"] = address
+        if not changes:
             return self.spec
-        place = self.out / f"stack-{port}.toml"
+        place = self.out / f"stack-{address}-{port}.toml"
         stack = self.stack()
-        place.write_text(stack.replace(stack["transport"].changed({"port": port})).to_toml())
+        place.write_text(stack.replace(stack["transport"].changed(changes)).to_toml())
         return place
 
     def stack(self) -> StackSpec:

@@ -20,6 +20,14 @@ from ringcast.trace.violations import Violation
 
 ACTIONS = {"join": 4, "kill": 3, "restart": 2, "leave": 2, "pause": 2, "kill two": 1}
 """What may happen, and how often one happens beside the others."""
+HOSTILE = {"intruder": 1}
+"""What a process outside the group does."""
+LINK_FAULTS = {"cut pair": 2, "cut one way": 2, "lose packets": 1}
+"""What may happen besides where members have a network of their own."""
+CUT_SECONDS = (0.5, 8.0)
+"""How long a link fails: up to twice the time after which one of the two has to go."""
+LOSS_PERCENT = (5, 30)
+ATTACK_SECONDS = (1.0, 3.0)
 PAUSE_SECONDS = (0.3, 6.0)
 """How long one stands still: up to twice the time after which it is suspected."""
 BETWEEN_SECONDS = (0.5, 4.0)
@@ -29,6 +37,8 @@ HASTE = 0.25
 LOOK_SECONDS = 2.0
 """How often traces are looked at while nothing happens."""
 MINUTE = 60.0
+LOSSES = ("gap", "head", "tail", "survivors", "purged-undelivered", "acked-undelivered")
+"""The causes of violations that are messages which never came."""
 ALARMS_SHOWN = 20
 
 Say = Callable[[str], None]
@@ -56,6 +66,17 @@ class SoakOutcome:
     """Where it did not go on; empty when it came to its end."""
 
     @property
+    def faults(self) -> int:
+        """What was done to the members, beside joins and leaves in order."""
+        return sum(n for action, n in self.actions.items() if action not in ("join", "leave"))
+
+    @property
+    def lost(self) -> int:
+        """Messages that a member should have delivered and did not."""
+        broken = [violation for violation in self.violations if violation.cause in LOSSES]
+        return sum((v.last or 0) - (v.first or 0) + 1 for v in broken)
+
+    @property
     def is_clean(self) -> bool:
         """Whether every guarantee held, nothing grew, and no member was stuck."""
         return not (self.violations or self.alarms or self.growth or self.stuck)
@@ -71,8 +92,9 @@ class SoakOutcome:
     def verdict(self) -> str:
         """What came out, as a line."""
         checked = f"{self.views:,} views and {self.deliveries:,} deliveries were checked"
+        checked += f"; {self.faults:,} faults survived, messages lost: {self.lost:,}"
         if self.is_clean:
-            return f"CLEAN: {checked}, memory and descriptors stayed flat"
+            return f"CLEAN: {checked}; memory and descriptors stayed flat"
         count = len(self.problems())
         return f"BROKEN: {count} problem{'s' if count > 1 else ''}; {checked}"
 
@@ -83,6 +105,8 @@ class SoakOutcome:
             "seed": self.plan.seed,
             "seconds": round(self.seconds, 1),
             "actions": dict(self.actions),
+            "faults": self.faults,
+            "lost": self.lost,
             "views": self.views,
             "deliveries": self.deliveries,
             "slowest_view": round(self.slowest_view, 2),
@@ -174,7 +198,7 @@ class _SoakRun:
         action = self._choose()
         self._outcome.actions[action] += 1
         told = self._do(action)
-        if action != "pause" and self._dice.random() < HASTE:
+        if action in ACTIONS and action != "pause" and self._dice.random() < HASTE:
             self._say(f"{told}; at once")
             self._look()
             return
@@ -187,7 +211,7 @@ class _SoakRun:
         guests = len(self._cast.guests)
         possible = {
             action: weight
-            for action, weight in ACTIONS.items()
+            for action, weight in {**ACTIONS, **HOSTILE, **self._link_faults}.items()
             if not (
                 (action == "join" and guests >= self._plan.guests)
                 or (action in ("kill", "restart", "leave") and guests < 1)
@@ -195,6 +219,10 @@ class _SoakRun:
             )
         }
         return self._dice.choices(list(possible), list(possible.values()))[0]
+
+    @property
+    def _link_faults(self) -> dict[str, int]:
+        return LINK_FAULTS if self._plan.network else {}
 
     def _do(self, action: str) -> str:
         """Do it; what was done, in words."""
@@ -213,6 +241,12 @@ class _SoakRun:
                 guest = dice.choice(cast.guests)
                 cast.leave(guest)
                 return f"{guest.name} leaves"
+            case "intruder":
+                seconds = dice.uniform(*ATTACK_SECONDS)
+                cast.attack(dice.randrange(1 << 30), seconds)
+                return f"a hostile process sends for {seconds:.1f} s"
+            case "cut pair" | "cut one way" | "lose packets":
+                return self._break_link(action, dice.uniform(*CUT_SECONDS))
             case _:
                 return self._pause(dice.choice(cast.living), dice.uniform(*PAUSE_SECONDS))
 
@@ -220,6 +254,19 @@ class _SoakRun:
         guest = self._dice.choice(self._cast.guests)
         self._cast.kill(guest)
         return guest.name
+
+    def _break_link(self, action: str, seconds: float) -> str:
+        one, other = self._dice.sample(self._cast.living, 2)
+        percent = self._dice.randint(*LOSS_PERCENT)
+        if action == "lose packets":
+            self._cast.lose(one, percent)
+            told = f"{percent} % of the packets to {one.name} are lost"
+        else:
+            self._cast.cut(one, other, both=action == "cut pair")
+            told = f"cuts {one.name} {'and' if action == 'cut pair' else '→'} {other.name}"
+        self._pass_time(seconds)
+        self._cast.mend()
+        return f"{told} for {seconds:.1f} s"
 
     def _pause(self, member: MemberProcess, seconds: float) -> str:
         self._cast.pause(member)

@@ -54,5 +54,7 @@ def test_nothing_of_others_is_cleared(tmp_path: Path) -> None:
 def test_a_member_may_get_a_port_of_its_own(tmp_path: Path) -> None:
     plan = SoakPlan(out=tmp_path, transport="udp")
     assert plan.spec_at(0) == plan.spec
+    at_home = StackSpec.from_toml(plan.spec_at(0, "10.78.1.3").read_text())
+    assert at_home["transport"].values()["bind"] == "10.78.1.3"
     stack = StackSpec.from_toml(plan.spec_at(7_801).read_text())
     assert stack["transport"].values()["port"] == 7_801

@@ -17,9 +17,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast soak`."""
     parser.description = (
         "A real group of processes on this machine, under load; at random members are killed,"
-        "\nstopped, join and leave. Their traces are checked for every guarantee as it goes, and"
-        "\nthe memory and descriptors of those who stay are watched. The exit status is 0 only if"
-        "\nevery guarantee held, no member was stuck, and nothing grew."
+        "\nstopped and attacked, join and leave. Their traces are checked for every guarantee as it"
+        "\ngoes, and the memory and descriptors of those who stay are watched. The exit status is 0"
+        "\nonly if every guarantee held, no member was stuck, and nothing grew."
     )
     add = parser.add_argument
     add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")
@@ -37,6 +37,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--loss", type=number, default=SoakPlan.loss, help="chance to lose a datagram (%(default)g)"
     )
     add("--transport", choices=TRANSPORTS, default=SoakPlan.transport, help="(%(default)s)")
+    add(
+        "--network",
+        action="store_true",
+        help="a network namespace for each member, with links that fail; needs ip and nft",
+    )
     add_with_argument(parser)
     add(
         "--audit",
@@ -61,7 +66,7 @@ def run(arguments: Namespace) -> int:
         print(line, file=sys.stderr if arguments.json else sys.stdout, flush=True)
 
     names = ("out", "minutes", "seed", "steady", "guests", "rate", "size", "loss", "transport")
-    values = {name: getattr(arguments, name) for name in (*names, "audit")}
+    values = {name: getattr(arguments, name) for name in (*names, "audit", "network")}
     plan = SoakPlan(**values)
     added = tuple(added_protocols(arguments.added, plan.stack()))
     outcome = soak(replace(plan, added=added), say)

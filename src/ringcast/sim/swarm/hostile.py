@@ -54,12 +54,12 @@ def member(me: Address, view: View) -> Known:
     return Known(me, members, (view.id, *later, NO_VIEW, ViewId(2**62, me)))
 
 
-def draw_datagram(rng: Random, known: Known) -> bytes:
+def draw_datagram(rng: Random, known: Known, group: str = "sim") -> bytes:
     """A datagram with one frame or a few."""
     kinds = [kind for kind in FRAME_TYPES.values() if kind not in known.withheld]
     count = rng.randint(1, FRAMES_MAX)
     drawn = [draw_frame(rng, rng.choice(kinds), known) for _ in range(count)]
-    return b"".join(encode(group_id("sim"), known.me, drawn))
+    return b"".join(encode(group_id(group), known.me, drawn))
 
 
 def draw_frame(rng: Random, kind: type[Frame], known: Known) -> Frame:
