@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from ringcast.demo.process import DemoError, MemberProcess
 from ringcast.soak.inspector import Inspector
-from ringcast.soak.network import Side, SoakNetwork
+from ringcast.soak.network import SoakNetwork, SoakSide
 from ringcast.soak.plan import SoakPlan
 
 ENDLESS = 1_000_000_000
@@ -35,7 +35,7 @@ class Cast:
         self.network: SoakNetwork | None = None
         if plan.network:
             self.network = SoakNetwork(plan.steady + plan.guests, stack)
-        self._sides: dict[str, Side] = {}
+        self._sides: dict[str, SoakSide] = {}
         """Where each member lives, if they have a network."""
 
     @property
@@ -55,7 +55,7 @@ class Cast:
         self.steady = [self._start(f"steady-{n + 1}") for n in range(self._plan.steady)]
         self.unite()
 
-    def join(self, port: int = 0, side: Side | None = None) -> str:
+    def join(self, port: int = 0, side: SoakSide | None = None) -> str:
         """One more, which sends as soon as it is there."""
         self._count += 1
         guest = self._start(f"guest-{self._count}", port, side)
@@ -171,7 +171,7 @@ class Cast:
             self._inspector.ended(member.name)
         self.steady = []
 
-    def _start(self, name: str, port: int = 0, side: Side | None = None) -> MemberProcess:
+    def _start(self, name: str, port: int = 0, side: SoakSide | None = None) -> MemberProcess:
         plan = self._plan
         seconds = ENDLESS / plan.rate
         side = side or self._free_side()
@@ -185,7 +185,7 @@ class Cast:
         self._stack.callback(member.end)
         return member
 
-    def _free_side(self) -> Side | None:
+    def _free_side(self) -> SoakSide | None:
         """Where nobody lives, if the members have a network."""
         if self.network is None:
             return None

@@ -22,7 +22,7 @@ CONNECTED = 0.1
 
 
 def main() -> None:
-    """Go on until somebody ends it."""
+    """Go on until the soak ends it."""
     group, seed, *places = sys.argv[1:]
     rng = random.Random(int(seed))
     known = stranger(rng, ())

@@ -23,7 +23,7 @@ CHAIN = "add table ip soak; add chain ip soak links { type filter hook input pri
 READY = "ready\n"
 
 
-class Side(NamedTuple):
+class SoakSide(NamedTuple):
     """Where one member lives."""
 
     address: str
@@ -42,11 +42,11 @@ class SoakNetwork:
         bridge = self._hold("unshare", "-r", "-n", "sh", "-c", setup=BRIDGE)
         self.sides = [self._add(bridge, number + 1) for number in range(count)]
 
-    def cut(self, source: Side, target: Side) -> None:
+    def cut(self, source: SoakSide, target: SoakSide) -> None:
         """Nothing of one side reaches the other; the way back stays as it is."""
         self._rule(target, f"ip saddr {source.address} drop")
 
-    def lose(self, target: Side, percent: int) -> None:
+    def lose(self, target: SoakSide, percent: int) -> None:
         """So many of a hundred packets to a side are lost."""
         self._rule(target, f"numgen random mod 100 < {percent} drop")
 
@@ -55,10 +55,10 @@ class SoakNetwork:
         for side in self.sides:
             _run(*side.enter, "nft", "flush", "chain", "ip", "soak", "links")
 
-    def _rule(self, target: Side, rule: str) -> None:
+    def _rule(self, target: SoakSide, rule: str) -> None:
         _run(*target.enter, "nft", f"add rule ip soak links {rule}")
 
-    def _add(self, bridge: tuple[str, ...], number: int) -> Side:
+    def _add(self, bridge: tuple[str, ...], number: int) -> SoakSide:
         enter = self._hold(*bridge, "unshare", "-n", "sh", "-c", setup="true")
         port, address = f"side{number}", f"{SUBNET}.{number}"
         peer = ("peer", "name", "eth0", "netns", enter[2])
@@ -68,7 +68,7 @@ class SoakNetwork:
         _run(*enter, "ip", "link", "set", "eth0", "up")
         _run(*enter, "ip", "link", "set", "lo", "up")
         _run(*enter, "nft", CHAIN)
-        return Side(address, enter)
+        return SoakSide(address, enter)
 
     def _hold(self, *command: str, setup: str) -> tuple[str, ...]:
         """A namespace that lasts as long as the soak; the command that enters it."""
