@@ -59,6 +59,11 @@ def test_a_link_out_of_docs_leads_to_a_page_of_the_site() -> None:
     assert "class SealLayer" in docs_site.text_of("examples/my_protocol")
 
 
+def test_a_bar_in_the_code_of_a_table_is_not_escaped_in_the_site() -> None:
+    text = docs_site.with_bars_in_code("| `a \\| b` | c \\| d |\n`e \\| f`\n")
+    assert text == "| `a | b` | c \\| d |\n`e \\| f`\n"
+
+
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="mkdocs is installed by make docs only")
 def test_the_site_builds_strictly_and_names_no_other_server(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)]

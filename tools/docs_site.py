@@ -43,9 +43,20 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point links that leave docs/ to the pages made from what they name."""
+    """Point links that leave docs/ to the pages made from what they name; mend code in tables."""
     uri = page.file.src_uri
-    return markdown if uri.startswith(PROJECT) else rewritten(markdown, f"docs/{uri}", uri)
+    if not uri.startswith(PROJECT):
+        markdown = rewritten(markdown, f"docs/{uri}", uri)
+    return with_bars_in_code(markdown)
+
+
+def with_bars_in_code(markdown: str) -> str:
+    """Code in tables without the escapes of `|`, which GitHub needs and the site would show."""
+
+    def mended(row: re.Match[str]) -> str:
+        return re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), row[0])
+
+    return re.sub(r"^\|.*$", mended, markdown, flags=re.MULTILINE)
 
 
 def pages() -> list[str]:
