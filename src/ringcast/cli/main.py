@@ -31,6 +31,7 @@ COMMANDS = {
         "one member: sends the lines it reads, prints what comes",
     ),
     "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
+    "compact": ("ringcast.cli.compact", "joins the small files of a journal to large ones"),
     "audit": (
         "ringcast.cli.commands.audit",
         "checks every guarantee over recorded traces, with Spark",

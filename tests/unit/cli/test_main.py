@@ -157,6 +157,7 @@ def quiet() -> Iterator[None]:
         (["node", "g\udcff"], "not Unicode"),
         (["node", "g", "--bind", ".."], "not an address, interface or host"),
         (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
+        (["compact", "/nowhere"], "no such directory: /nowhere"),
         (["record", "g", "--to", "/proc"], "is not empty, and no journal"),
         (["record", "g", "--to", "x" * 300], "cannot be written"),
         (["audit", "/proc", "--skew", "-1"], "give 0 or more seconds"),

@@ -9,7 +9,7 @@ partition a recorder may have missed what others have seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ringcast.journal.format.spans import Spans, gaps, normal, subtract
@@ -29,6 +29,29 @@ class ViewDigest(NamedTuple):
     view: int
     view_by: int
     senders: Mapping[int, tuple[CoveredRange, ...]]
+
+
+def joined_views(views: Iterable[ViewDigest]) -> tuple[ViewDigest, ...]:
+    """The digests of segments that followed each other, with pieces that continue others joined."""
+    found: list[ViewDigest] = []
+    for digest in views:
+        if not found or found[-1][:2] != digest[:2]:
+            found.append(ViewDigest(digest.view, digest.view_by, dict(digest.senders)))
+            continue
+        senders = dict(found[-1].senders)
+        for sender, pieces in digest.senders.items():
+            senders[sender] = _continued(senders.get(sender, ()), pieces)
+        found[-1] = ViewDigest(digest.view, digest.view_by, senders)
+    return tuple(found)
+
+
+def _continued(
+    former: tuple[CoveredRange, ...], pieces: tuple[CoveredRange, ...]
+) -> tuple[CoveredRange, ...]:
+    if former and pieces and former[-1].last + 1 == pieces[0].first:
+        joint = CoveredRange(former[-1].first, pieces[0].last, former[-1].rows + pieces[0].rows)
+        return (*former[:-1], joint, *pieces[1:])
+    return (*former, *pieces)
 
 
 class Reached(NamedTuple):

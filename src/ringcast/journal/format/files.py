@@ -93,7 +93,7 @@ def publish(files: Files, temporary: Path, final: Path, pieces: Iterable[Unsynce
             files.write(fd, piece)
             size += len(piece)
         files.sync(fd)
-    except OSError:
+    except Exception:
         files.close(fd)
         files.unlink(temporary)
         raise

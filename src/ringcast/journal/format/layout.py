@@ -4,6 +4,8 @@
       00000000000000a1-prices-00000001.parquet      a sealed segment, which any Spark reads
       _manifest/00000000000000a1-prices-00000001.json   what is in it: one file per segment
       _manifest/removed-00000000000000a1-prices.json    what this recorder's retention took away
+      _manifest/checkpoint.jsonl                    manifests of many segments, one per line
+      00000000000000a1-prices-00000001to00000900.parquet  segments 1 to 900, compacted
       _open/00000000000000a1-prices-00000002.log        what is being recorded, locked while it is
 
 Spark's own readers skip names that begin with `_` or `.`, so `spark.read.parquet("journal/")` sees
@@ -51,6 +53,16 @@ class Layout:
         """What the retention of one recorder took away."""
         return self.manifests / f"{REMOVED}{stem}.json"
 
+    @property
+    def checkpoint(self) -> Path:
+        """The manifests that were folded into one file; compacted segments are in no other."""
+        return self.manifests / "checkpoint.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Locked by the process that changes the checkpoint or removes segments."""
+        return self.manifests / ".lock"
+
     def log_names(self) -> list[str]:
         """The segments that have a log, in order."""
         return sorted(path.stem for path in self.logs.glob("*.log"))
@@ -71,18 +83,41 @@ def name_of(stem: str, number: int) -> str:
     return f"{stem}-{number:08d}"
 
 
+def compacted_name(stem: str, first: int, last: int) -> str:
+    """The name of a segment that stands for those of one recorder from one number to another."""
+    return f"{stem}-{first:08d}to{last:08d}"
+
+
 def is_segment_name(name: str) -> bool:
     """Whether a name that a file holds can be a segment of this journal, and no path elsewhere."""
     return _SEGMENT.fullmatch(name) is not None
 
 
-_SEGMENT = re.compile(r"[0-9a-f]{16}-[A-Za-z0-9-]{0,32}-[0-9]{8,}")
+_SEGMENT = re.compile(r"[0-9a-f]{16}-[A-Za-z0-9-]{0,32}-[0-9]{8,}(to[0-9]{8,})?")
+
+
+def numbers_of(name: str) -> tuple[int, int]:
+    """The first and the last number of the segments that a name stands for."""
+    found = _NUMBERS.search(name)
+    if found is None:
+        return 0, 0
+    first, last = found[1], found[2] or found[1]
+    return int(first), int(last)
+
+
+def covers(compacted: str, name: str) -> bool:
+    """Whether a compacted segment stands for another one of the same recorder, by their names."""
+    stem, other = _NUMBERS.sub("", compacted), _NUMBERS.sub("", name)
+    (first, last), (least, most) = numbers_of(compacted), numbers_of(name)
+    return stem == other and first <= least <= most <= last and compacted != name
+
+
+_NUMBERS = re.compile("-([0-9]{8,})(?:to([0-9]{8,}))?$")
 
 
 def number_of(name: str, stem: str) -> int:
-    """The number in a segment's name; 0 when the name is not of this recorder."""
-    tail = name.removeprefix(f"{stem}-")
-    return int(tail) if tail != name and tail.isdigit() else 0
+    """The last number in a segment's name; 0 when the name is not of this recorder."""
+    return numbers_of(name)[1] if _NUMBERS.sub("", name) == stem else 0
 
 
 def signed(address: int) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ringcast.journal.format.coverage import CoveredRange, ViewDigest
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.files import Files, publish
-from ringcast.journal.format.layout import Layout, temporary
+from ringcast.journal.format.layout import Layout, name_of, stem_of, temporary
 from ringcast.journal.format.members import SeenMembers, from_json, to_json
 from ringcast.journal.format.spans import Spans, from_text, normal, to_text
 
@@ -49,6 +49,14 @@ class Segment:
     `delivered_at` is the least and the greatest as well, also when the clock was set back."""
     members: SeenMembers = field(default_factory=dict)
     """The members of views that began in it."""
+    parts: tuple[tuple[int, int], ...] = ()
+    """Of a compacted one, the number and the rows of each segment that it stands for, in order."""
+
+    @property
+    def replaced(self) -> list[str]:
+        """The names of the segments that it stands for."""
+        stem = stem_of(self.group, self.recorder)
+        return [name_of(stem, number) for number, _ in self.parts]
 
     @cached_property
     def cover(self) -> dict[int, Spans]:
@@ -79,7 +87,20 @@ ROLLED, CLOSED, RECOVERED = "rolled", "closed", "recovered"
 def write_segment(files: Files, layout: Layout, segment: Segment) -> None:
     """Make a segment known, in one step."""
     path = layout.manifest(segment.name)
-    publish(files, temporary(path), path, [_dump(_segment_to_json(segment))])
+    publish(files, temporary(path), path, [segment_line(segment)])
+
+
+def segment_line(segment: Segment) -> bytes:
+    """The manifest of a segment as one line."""
+    return _dump(_segment_to_json(segment))
+
+
+def segment_of_line(line: bytes, path: Path) -> Segment:
+    """The segment of a line in this file; raises JournalError."""
+    try:
+        return _segment_from_json(_checked(json.loads(line), path))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _no_manifest(path) from error
 
 
 def write_removed(files: Files, path: Path, removed: Removed) -> None:
@@ -125,6 +146,8 @@ def _segment_to_json(segment: Segment) -> dict[str, object]:
     content["delivered_at"] = list(segment.delivered_at)
     if segment.sent_at is not None:
         content["sent_at"] = list(segment.sent_at)
+    if segment.parts:
+        content["parts"] = [list(part) for part in segment.parts]
     if segment.members:
         content["members"] = to_json(segment.members)
     content["holes"] = _spans_to_json(segment.holes)
@@ -160,6 +183,7 @@ def _segment_from_json(content: Mapping[str, object]) -> Segment:
         holes=_spans_from_json(content["holes"]),
         sent_at=_pair(content["sent_at"]) if "sent_at" in content else None,
         members=from_json(content["members"]) if "members" in content else {},
+        parts=tuple(map(_pair, _items(content.get("parts", [])))),
     )
 
 
@@ -189,6 +213,12 @@ def _load(path: Path) -> dict[str, object]:
         content = _table(json.loads(path.read_bytes()))
     except (ValueError, TypeError, IsADirectoryError) as error:
         raise _no_manifest(path) from error
+    return _checked(content, path)
+
+
+def _checked(value: object, path: Path) -> dict[str, object]:
+    """What was read, when it is a table of a format that can be read."""
+    content = _table(value)
     if content.get("format") not in FORMATS:
         raise JournalError(
             f"{path} has the format {content.get('format')!r}, and this version reads {FORMAT}: "

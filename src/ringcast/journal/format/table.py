@@ -44,7 +44,31 @@ NamedRun = tuple[RunRecord, str | None]
 
 
 def parquet_pieces(runs: Iterable[NamedRun], group: str, recorder: int) -> Iterator[bytes]:
-    """A Parquet file of these runs, in pieces, so that memory holds a row group and not the file.
+    """A Parquet file of these runs, in pieces: memory holds a row group, not the file."""
+    return _pieces(rows.table(group, recorder) for rows in _row_groups(runs))
+
+
+def joined_pieces(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """A Parquet file of these tables, one behind the other, in row groups of a good size."""
+    return _pieces(_grouped(tables))
+
+
+def _grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Neighbours together, as many as a row group takes."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if waiting and (rows > ROW_GROUP_ROWS_MAX or size > ROW_GROUP_BYTES_MAX):
+            yield pa.concat_tables(waiting)
+            waiting, rows, size = [], table.num_rows, table.nbytes
+        waiting.append(table)
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _pieces(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """A Parquet file with a row group per table, in pieces.
 
     pyarrow writes to memory and the caller to the disk: a full disk then fails in the caller, and
     not in the middle of a callback.
@@ -53,8 +77,8 @@ def parquet_pieces(runs: Iterable[NamedRun], group: str, recorder: int) -> Itera
     file = pa.PythonFile(sink, "w")
     # With checksums a damaged page is an error, and never a message that nobody sent.
     with pq.ParquetWriter(file, SCHEMA, compression="zstd", write_page_checksum=True) as writer:
-        for rows in _row_groups(runs):
-            writer.write_table(rows.table(group, recorder))
+        for table in tables:
+            writer.write_table(table)
             yield from sink.take()
     yield from sink.take()
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ringcast.journal.format.checkpoint import lines_of
 from ringcast.journal.format.errors import DataLost, JournalError
-from ringcast.journal.format.layout import Layout
+from ringcast.journal.format.layout import Layout, covers, numbers_of
+from ringcast.journal.format.manifest import segment_of_line
 from ringcast.journal.format.parquet_bounds import (
     UnpacksTooLarge,
     bounded,
@@ -49,17 +53,52 @@ def read_rows(
 
     Row groups that the conditions rule out are not read. Other rows are not filtered by them.
     """
-    with open_segment(root, name) as file:
-        there = file.schema_arrow.names
-        needed = [n for n in there if n in columns or (senders is not None and n in KEYS)]
-        needed = needed or [*KEYS]
-        for group in range(file.num_row_groups):
+    there = located(root, name)
+    with open_segment(root, there.name) as file:
+        known = file.schema_arrow.names
+        needed = [n for n in known if n in columns or (senders is not None and n in KEYS)]
+        for group, first, last in _row_groups(file, there):
             if conditions and not _can_match(file.metadata.row_group(group), conditions):
                 continue
-            for batch in _batches(file, group, needed, Layout(root).segment(name)):
+            path = Layout(root).segment(there.name)
+            for batch in _batches(file, group, needed or KEYS, path, slice(first, last)):
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
                     yield _completed(taken, columns)
+
+
+class RowRange(NamedTuple):
+    """Where the rows of a segment are: all of a file, or some of a compacted one."""
+
+    name: str
+    first: int = 0
+    rows: int | None = None
+
+
+def located(root: Path, name: str) -> RowRange:
+    """Where the rows of a segment are now; a reader may have planned before it was compacted."""
+    layout = Layout(root)
+    if layout.segment(name).exists():
+        return RowRange(name)
+    for other, line in lines_of(layout.checkpoint).items():
+        if covers(other, name):
+            parts = segment_of_line(line, layout.checkpoint).parts
+            first, last = numbers_of(name)
+            before = sum(rows for number, rows in parts if number < first)
+            mine = [rows for number, rows in parts if first <= number <= last]
+            return RowRange(other, before, sum(mine)) if mine else RowRange(name)
+    return RowRange(name)
+
+
+def _row_groups(file: pq.ParquetFile, there: RowRange) -> Iterator[tuple[int, int, int]]:
+    """The row groups to read, each with the first row that is taken and the one behind the last."""
+    start, end = 0, math.inf if there.rows is None else there.first + there.rows
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        first, last = max(0, there.first - start), int(min(rows, end - start))
+        start += rows
+        if first < last:
+            yield group, first, last
 
 
 def _completed(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
@@ -112,16 +151,16 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
 
 
 def _batches(
-    file: pq.ParquetFile, group: int, columns: Sequence[str], path: Path
+    file: pq.ParquetFile, group: int, columns: Sequence[str], path: Path, rows: slice
 ) -> list[pa.RecordBatch]:
-    """The rows of one row group."""
+    """These rows of one row group."""
     metadata = file.metadata.row_group(group)
     most = MESSAGE_BYTES_MAX if metadata.num_rows == 1 else GROUP_BYTES_MAX
     try:
         check_row_group(metadata, most)
         table = file.read_row_group(group, list(columns))
         made = pa.Table.from_arrays(bounded(table.columns, most), names=table.column_names)
-        return made.to_batches()
+        return made[rows].to_batches()
     except UnpacksTooLarge as error:
         raise _unpacks(path, error) from None
     except (pa.ArrowException, OSError) as error:

@@ -51,6 +51,8 @@ class JournalStream:
         self._fail_on_loss = fail_on_loss
         self._target: Cover | None = None
         self._read: set[str] = set()
+        """Segments of which everything is below `_floor`."""
+        self._floor: Cover = {}
         self._last: tuple[int, Offset, tuple[int | None, int | None], Offset] | None = None
 
     def initial(
@@ -109,8 +111,8 @@ class JournalStream:
     def plan(self, start: Offset, end: Offset) -> list[Slice]:
         """The slices between two offsets; the same rows whenever it is asked. Raises DataLost."""
         self._journal.refresh()
-        upto = decode(end)
-        slices, lost = assign(self._journal.segments, less(upto, decode(start)))
+        upto, begin = decode(end), decode(start)
+        slices, lost = assign(self._unread(begin), less(upto, begin))
         if self._fail_on_loss:
             lost = {key: spans for key, spans in lost.items() if len(upto[key]) < SPANS_MAX}
             check_lost(lost, self._journal.root)
@@ -134,6 +136,9 @@ class JournalStream:
 
     def _unread(self, start: Cover) -> list[Segment]:
         """The segments with anything to read; one that was read is not looked at again."""
+        if less(self._floor, start):  # It goes back, as a query does that is started again.
+            self._read.clear()
+        self._floor = start
         found: list[Segment] = []
         for segment in self._journal.segments:
             if segment.name in self._read:

@@ -7,7 +7,7 @@ on the files and the next run after a crash removes the rest. Then manifests go,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +54,18 @@ class Retention:
         return gone
 
 
-def remove(files: Files, layout: Layout, stem: str, gone: list[Segment]) -> None:
-    """Remove segments of one group on behalf of the recorder with this stem. Raises OSError."""
+def remove(
+    files: Files,
+    layout: Layout,
+    stem: str,
+    gone: list[Segment],
+    folded: Collection[str] = (),
+) -> None:
+    """Remove segments of one group on behalf of the recorder with this stem. Raises OSError.
+
+    `folded` are the names in the checkpoint. It still has them, so the note keeps them until it
+    has not. Where there can be a checkpoint, the caller holds its lock.
+    """
     if not gone:
         return
     path = layout.removed(stem)
@@ -64,7 +74,9 @@ def remove(files: Files, layout: Layout, stem: str, gone: list[Segment]) -> None
     for segment in gone:
         for sender, spans in segment.cover.items():
             cover[sender] = union(cover.pop(sender, ()), spans)
-    names = (*_left(layout, former), *(segment.name for segment in gone))
+    # A compaction that was cut short may have left what a segment stands for.
+    added = [name for segment in gone for name in (segment.name, *segment.replaced)]
+    names = (*_left(layout, former.names, folded), *_left(layout, added, folded))
     members = bounded(merged((former.members, *(segment.members for segment in gone))))
     write_removed(files, path, Removed(former.group, _bounded(cover), names, members))
     _remove_files(files, layout, names)
@@ -73,7 +85,7 @@ def remove(files: Files, layout: Layout, stem: str, gone: list[Segment]) -> None
 def finish_removals(files: Files, layout: Layout) -> None:
     """Remove what a recorder noted as removed and had not yet removed when it died."""
     for path in removed_paths(layout):
-        names = _left(layout, read_removed(path))
+        names = _left(layout, read_removed(path).names)
         if names:
             _remove_files(files, layout, names)
 
@@ -97,13 +109,13 @@ def removed_paths(layout: Layout) -> list[Path]:
     return sorted(layout.manifests.glob(f"{REMOVED}*.json"))
 
 
-def _left(layout: Layout, removed: Removed) -> list[str]:
-    """The removed segments of which a crash has left a file."""
+def _left(layout: Layout, names: Iterable[str], folded: Collection[str] = ()) -> list[str]:
+    """The segments among these of which there is a file, or a line in the checkpoint."""
     return [
         name
-        for name in removed.names
+        for name in names
         if is_segment_name(name)
-        and (layout.manifest(name).exists() or layout.segment(name).exists())
+        and (name in folded or layout.manifest(name).exists() or layout.segment(name).exists())
     ]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ringcast.errors import Closed, ConfigError, LocalError, TooLarge
+from ringcast.journal.format.checkpoint import checkpoint_lock, lines_of
 from ringcast.journal.format.coverage import Coverage
 from ringcast.journal.format.files import Files, is_locked, sentences
 from ringcast.journal.format.layout import (
@@ -23,6 +24,7 @@ from ringcast.journal.format.log_records import Header, run_record, skip_record,
 from ringcast.journal.format.manifest import CLOSED, ROLLED, Segment, read_removed
 from ringcast.journal.format.members import Known, SeenView
 from ringcast.journal.read.reader import Journal, in_order_of_sealing
+from ringcast.journal.write.fold import fold
 from ringcast.journal.write.log import OpenLog
 from ringcast.journal.write.recover import wall_us
 from ringcast.journal.write.retention import Retention, removable, remove, removed_paths
@@ -76,6 +78,7 @@ class JournalWriter:
         self._coverage = Coverage()
         self._names: dict[int, str] = {}
         self._log: OpenLog | None = None
+        self._sealed = 0
         self._journal: Journal | None = None
         self._found_at: int | None = None
         """When the newest segment was sealed that was there before."""
@@ -158,7 +161,10 @@ class JournalWriter:
             # The next log is there before this one goes: its lock shows at all times that we live.
             self._log = self._open_next()
             self._seal(log, ROLLED)
-            self._retain()
+            self._sealed += 1
+            fold_now = self._sealed % FOLD_SEGMENTS == 0
+            if fold_now or self._retention != Retention():
+                self._tidy(fold_now)
 
     def close(self) -> None:
         """Seal, and let the journal go. A second call does nothing."""
@@ -186,9 +192,15 @@ class JournalWriter:
         finally:
             log.close()
 
+    def _tidy(self, fold_now: bool) -> None:
+        """Apply the retention and fold manifests, unless a compaction is busy: next time then."""
+        with checkpoint_lock(self._files, self._layout) as mine:
+            if mine and self._retention != Retention():
+                self._retain()
+            if mine and fold_now:
+                fold(self._files, self._layout)
+
     def _retain(self) -> None:
-        if self._retention == Retention():
-            return
         journal = self._journal or Journal(self._layout.root)
         self._journal = journal
         journal.refresh()
@@ -200,7 +212,7 @@ class JournalWriter:
         ours = in_order_of_sealing(ours, {self.recorder: self._found_at})
         ours = removable(self._files, self._layout, self._stem, ours)
         expired = self._retention.expired(ours, self._now())
-        remove(self._files, self._layout, self._stem, expired)
+        remove(self._files, self._layout, self._stem, expired, journal.folded)
 
     def _open_next(self) -> OpenLog:
         self._number += 1
@@ -258,6 +270,7 @@ class JournalWriter:
             raise LocalError(f"recorder {self.recorder} already writes to {layout.root}")
         names = [*logs, *(path.stem for path in layout.root.glob("*.parquet"))]
         names += [path.stem for path in layout.manifests.glob("*.json")]
+        names += lines_of(layout.checkpoint)
         names += [name for path in removed_paths(layout) for name in read_removed(path).names]
         return max((number_of(name, self._stem) for name in names), default=0)
 
@@ -282,5 +295,7 @@ def _parts(first: int, payloads: Sequence[Payload]) -> Iterator[tuple[int, Seque
     yield first + start, payloads[start:]
 
 
+FOLD_SEGMENTS = 1_000
+"""After this many segments their manifests are folded into the checkpoint."""
 RECORD_BYTES_MAX = 64 * 2**20
 MESSAGE_BYTES_MAX = 2**30
