@@ -27,6 +27,7 @@ PARALLEL = 8
 _STRANGERS = {
     "dropped_wrong_group": "is in another group: check the name of the group, and the port",
     "dropped_wrong_key": "has another key: compare the key files",
+    "dropped_unsealed": "is in an open group: leave --key-file out, or give its members the key",
     "dropped_sealed": "is in a closed group: give --key-file",
     "dropped_wrong_version": "speaks another version of the protocol: update one of the two",
     "dropped_no_hello": "is not a member of a group: check the port",
@@ -144,8 +145,18 @@ def _ask_stream(target: str, inquiry: Inquiry) -> SeedAnswer:
     for name, meaning in _STRANGERS.items():
         if name in strangers:
             return SeedAnswer(problem(TOPIC, f"{target} {meaning}"))
-    text = f"{target} takes connections and says nothing: it is stopped, or no member of a group"
-    return SeedAnswer(problem(TOPIC, text))
+    return SeedAnswer(problem(TOPIC, f"{target} {_wordless(probe, inquiry)}"))
+
+
+def _wordless(probe: DiscoveryProbe, inquiry: Inquiry) -> str:
+    """What it means that connections are taken, and nothing is said."""
+    if not (probe.counted("closed_by_peer") or probe.counted("ended_econnreset")):
+        return "takes connections and says nothing: it is stopped, or no member of a group"
+    if inquiry.keys:
+        about = "it has another key or none (compare the key files)"
+    else:
+        about = "it is in a closed group (give --key-file)"
+    return f"ends connections without a word: {about}, or belongs to no group"
 
 
 # UDP ----------------------------------------------------------------------------------------------
@@ -189,7 +200,8 @@ def _silent(target: str, inquiry: Inquiry) -> DoctorFinding:
     return problem(
         TOPIC,
         f'{target} does not answer: it is in another group than "{inquiry.group}" or speaks another'
-        " version, it is stopped, or a firewall drops UDP",
+        f" version, has {'another' if inquiry.keys else 'a'} key, is stopped, or a firewall drops"
+        " UDP",
     )
 
 

@@ -217,6 +217,8 @@ class Connection:
         if handshake is None:
             is_there = len(buffer) >= HELLO_SIZE
             return decode_hello(buffer.take(HELLO_SIZE), group) if is_there else None
+        if buffer.begins_with(_MAGIC):  # It is shorter than the hello that is expected here.
+            raise Broken("dropped_unsealed")
         try:
             while handshake.address is None and len(buffer) >= handshake.size:
                 self.greeting += handshake.feed(bytes(buffer.take(handshake.size)))
@@ -332,6 +334,10 @@ class ReadBuffer:
         """A connection is over: nothing is kept for it."""
         if self._reader is connection:
             self._reader = None
+
+    def begins_with(self, prefix: bytes) -> bool:
+        """Whether what was read and not taken yet begins so."""
+        return self._view[self._begin : self._end][: len(prefix)] == prefix
 
     def take(self, size: int) -> memoryview:
         """The first `count` bytes, which must have arrived."""
