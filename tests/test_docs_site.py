@@ -59,6 +59,13 @@ def test_a_link_out_of_docs_leads_to_a_page_of_the_site() -> None:
     assert "class SealLayer" in docs_site.text_of("examples/my_protocol")
 
 
+def test_the_page_on_testing_names_tests_that_exist() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (DOCS / "testing.md").read_text())
+    assert len(named) > 15
+    files = {path: (ROOT / "tests" / path).read_text() for path, _ in named}
+    assert [name for path, name in named if f"def {name}(" not in files[path]] == []
+
+
 def test_a_bar_in_the_code_of_a_table_is_not_escaped_in_the_site() -> None:
     text = docs_site.with_bars_in_code("| `a \\| b` | c \\| d |\n`e \\| f`\n")
     assert text == "| `a | b` | c \\| d |\n`e \\| f`\n"
