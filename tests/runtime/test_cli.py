@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.command import Command, endpoint, environment, node, run
+from tests.runtime.command import Command, commands, endpoint, environment, node, run
 from tests.runtime.support import SOON, group_name
 
 # node ---------------------------------------------------------------------------------------------
@@ -144,3 +144,13 @@ def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Pa
     ann.signal(signal.SIGKILL)
     ann.status()
     assert run(home, "status", "--json")[:2] == (1, '{\n  "members": []\n}\n')
+
+
+def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -> None:
+    group = group_name()
+    with commands() as running:
+        ann = node(running, tmp_path, group, "ann", "--preset", "stable")
+        ann.err.hear("joined ")
+        status, out, err = run(tmp_path, "stability", group, "--preset", "stable", "--json")
+    assert status == 0, err
+    assert json.loads(out) == {"group": group, "stable": {"ann": 0}}

@@ -55,6 +55,10 @@ COMMANDS = {
         "the whole group in the terminal: rates, windows, who waits for whom",
     ),
     "ui": ("ringcast.cli.commands.ui", "the same in a web page"),
+    "stability": (
+        "ringcast.cli.stability",
+        "starts a round of stability: what all members have delivered",
+    ),
     "explain": (
         "ringcast.cli.commands.explain",
         "a stack with every value, its unit and its reason",
