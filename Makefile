@@ -4,6 +4,7 @@
 SEEDS ?= 1000
 MINUTES ?= 10
 NETWORK ?= $(shell unshare -r -n nft list tables >/dev/null 2>&1 && echo --network)
+SECONDS ?= 60
 JOBS ?= 2
 
 # The Python that .venv is made from: python3 when it is new enough, else a newer one by its full name.
@@ -19,7 +20,7 @@ PURE := tests/unit tests/properties tests/sim
 PARALLEL := -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test coverage style types check swarm bench soak protections docs dist
+.PHONY: help install demo quick test coverage style types check swarm bench soak fuzz protections docs dist
 .DELETE_ON_ERROR:
 unexport PYTHONPATH PYTHONHOME
 
@@ -60,6 +61,9 @@ bench: install .venv/bench.stamp ## Throughput and latency beside the raw socket
 soak: install ## Run a real group for MINUTES minutes (10) and watch its memory and its guarantees
 	$(BIN)/ringcast soak --minutes $(MINUTES) $(NETWORK)
 
+fuzz: install .venv/fuzz.stamp ## Fuzz every parser and a whole stack for SECONDS seconds (60), led by coverage
+	$(RUN) tests.fuzz $(SECONDS)
+
 protections: install ## Break each protection on purpose and see that a test notices
 	$(BIN)/python tests/protections.py
 
@@ -90,6 +94,11 @@ $(BIN)/pip:
 .venv/bench.stamp: requirements/bench.txt .venv/packages.stamp
 	@echo "Installing the peers of the benchmark into .venv ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/bench.txt
+	@touch $@
+
+.venv/fuzz.stamp: requirements/fuzz.txt .venv/packages.stamp
+	@echo "Installing the fuzzer into .venv ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
 .venv/docs.stamp: requirements/docs.txt .venv/packages.stamp

@@ -17,6 +17,7 @@ from ringcast.trace.row_encoding import NOTE, NOTE_FIELDS
 from ringcast.trace.schema import (
     COLUMNS,
     INT,
+    LATER,
     LONG,
     LONGS,
     MESSAGE_KINDS,
@@ -140,10 +141,19 @@ def _values(file: Path) -> Iterator[dict[str, Any]]:
         with open_bounded(file) as opened:
             for batch in opened.iter_batches(BATCH_ROWS_MAX):
                 table = pa.Table.from_batches([batch])
-                columns = bounded(table.columns)
-                yield from pa.Table.from_arrays(columns, names=table.column_names).to_pylist()
+                columns = dict(zip(table.column_names, bounded(table.columns), strict=True))
+                for name in (name for name in LATER if name not in columns):
+                    columns[name] = pa.chunked_array(
+                        [pa.nulls(len(batch), SCHEMA.field(name).type)]
+                    )
+                known = [columns[name] for name in SCHEMA.names]
+                yield from pa.table(known, names=SCHEMA.names).cast(SCHEMA).to_pylist()
     except UnpacksTooLarge as error:
         raise ConfigError(f"{file} is no trace of a member: {error}. Move it away.") from None
+    except KeyError as error:
+        raise ConfigError(f"{file} is no trace of a member: it has no column {error}.") from None
+    except (pa.ArrowException, OSError) as error:
+        raise damage(file) from error
 
 
 def _signed(value: object) -> int | None:

@@ -33,6 +33,7 @@ from ringcast.core.wire.layout import (
     HEADER_SIZE,
     INT_MAX,
     MAGIC,
+    PAIR,
     PAIR_PAYLOADS_AT,
     PAIR_SIZE,
     PLACE,
@@ -104,12 +105,12 @@ def read_pair(
     if len(datagram) <= PAIR_PAYLOADS_AT:
         return None
     (
-        magic, version, flags, its_group, source, target, control_size, checksum, code, _,
+        magic, version, flags, its_group, source, target, control_size, checksum, code, length,
         conn, sent_at, run_flags, size, first, low, count,
     ) = DATAGRAM_OF_PAIR.unpack_from(datagram)  # fmt: skip
     if (
         (magic, version, flags, its_group) != (MAGIC, VERSION, 0, group)
-        or (target, control_size, code) != (me, PAIR_SIZE, UnicastData.code)
+        or (target, control_size, code, length) != (me, PAIR_SIZE, UnicastData.code, PAIR.size)
         or conn > INT_MAX
         or not 0 < size * count == len(datagram) - PAIR_PAYLOADS_AT
         or not is_run_in_bounds(first, low, count, sent_at, run_flags)
@@ -214,12 +215,12 @@ class RunReader:
         if len(datagram) < DATA_PAYLOADS_AT:
             return False
         (
-            magic, version, flags, group, source, target, control_size, checksum, code, _,
+            magic, version, flags, group, source, target, control_size, checksum, code, length,
             number, coordinator, start, origin, sent_at, run_flags, size, first, low, count,
         ) = DATAGRAM_OF_DATA.unpack_from(datagram)  # fmt: skip
         if (
             (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
-            or (target, control_size, code) != (EVERYBODY, DATA_SIZE, Data.code)
+            or (target, control_size, code, length) != (EVERYBODY, DATA_SIZE, Data.code, DATA.size)
             or source != origin
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT
             or not is_stream_in_bounds(number, start)

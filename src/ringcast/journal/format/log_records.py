@@ -146,7 +146,11 @@ def read_log(file: BinaryIO, size: int) -> LogReader | None:
             "its beginning is damaged, or it is not a recorder's log: nothing of it was removed; "
             "move it to another directory to go on without it"
         )
-    return LogReader(_header(bytes(header[1:])), map(_record, bodies))
+    try:
+        read = _header(bytes(header[1:]))
+    except _WRONG_CONTENT as error:
+        raise JournalError("its header is not what a recorder writes") from error
+    return LogReader(read, map(_record, bodies))
 
 
 def _is_cut_off(file: BinaryIO, size: int) -> bool:
@@ -178,15 +182,26 @@ def _bodies(file: BinaryIO, size: int) -> Iterator[memoryview]:
 
 
 def _record(body: memoryview) -> LogRecord:
+    """A record whose checksum is right; a log that no recorder wrote may be wrong."""
+    try:
+        return _parsed(body)
+    except _WRONG_CONTENT as error:
+        raise JournalError("a record of it is not what a recorder writes") from error
+
+
+def _parsed(body: memoryview) -> LogRecord:
     if body[0] == SKIP_KIND:
         return SkipRecord(*SKIP.unpack(body)[1:])
     if body[0] == VIEW_KIND:
         view, view_by, at, members = json.loads(bytes(body[1:]))
         return SeenViewRecord(SeenView(view, view_by, at), tuple(map(tuple, members)))
-    assert body[0] == RUN_KIND, "the CRC has vouched for the record"
+    if body[0] != RUN_KIND:
+        raise ValueError(body[0])
     _, view, view_by, sender, first, sent_at, delivered_at, count = RUN.unpack_from(body)
     lengths = struct.unpack_from(f"<{count}I", body, RUN.size)
     payloads = body[RUN.size + 4 * count :]
+    if sum(lengths) != len(payloads):
+        raise ValueError(len(payloads))
     return RunRecord(view, view_by, sender, first, sent_at, delivered_at, lengths, payloads)
 
 
@@ -212,6 +227,9 @@ def _header(content: bytes) -> Header:
 
 def _number_pair(sender: str, last: int) -> tuple[int, int]:
     return int(sender), last
+
+
+_WRONG_CONTENT = (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError)
 
 
 def _framed(body: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Fuzzing, led by coverage: `make fuzz SECONDS=60`."""
