@@ -16,7 +16,7 @@ RUN := $(BIN)/python -m
 # Twice quiet: errors only. pip builds what has no wheel with the pinned backend, never with a fetched one.
 PIP_INSTALL := $(RUN) pip --disable-pip-version-check install -qq --no-build-isolation --use-pep517
 
-PURE := tests/unit tests/properties tests/sim
+PURE := tests/unit tests/properties tests/fuzz tests/sim
 PARALLEL := -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
