@@ -14,7 +14,7 @@ from pathlib import Path
 
 ALONE = sorted(str(path) for path in Path("tests").glob("test_*.py"))
 """Tests of the tree itself."""
-PURE = ("tests/unit", "tests/properties", "tests/sim", *ALONE)
+PURE = ("tests/unit", "tests/properties", "tests/fuzz", "tests/sim", *ALONE)
 REST = ("tests/runtime", "tests/spark")
 RUNS = (("-n", "2", "--dist", "worksteal", *PURE), REST)
 
