@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import ringcast
 from ringcast import job_rows as feed
-from ringcast.job_rows import Row, RowDeduplicator, Stamp
+from ringcast.job_rows import MAGIC, Row, RowDeduplicator, Stamp
 
 QUERY, OTHER = UUID(int=1), UUID(int=2)
 
@@ -161,6 +162,22 @@ def test_every_row_is_seen_once_in_any_history(history: tuple[list[bytes], list[
     assert sorted(taken(receiver, order)) == sorted(expected)
     assert receiver.changed == 0
     assert receiver.repeats == len(order) - len(expected)
+
+
+@given(histories(), st.integers(0, 1 << 32))
+def test_batches_of_rows_are_seen_as_single_rows_are(
+    history: tuple[list[bytes], list[bytes]], seed: int
+) -> None:
+    """Cut anywhere, with messages of the application and other rows between them."""
+    dice, order = random.Random(seed), list(history[1])
+    for other in (b"hello", MAGIC, *attempt([b"changed"] * 5, epoch=1)):
+        order.insert(dice.randint(0, len(order)), other)
+    cuts = sorted(dice.choices(range(len(order) + 1), k=4))
+    batches = [order[start:end] for start, end in pairwise([0, *cuts, len(order)])]
+    one, many = RowDeduplicator(), RowDeduplicator()
+    single = [row for message in order if (row := one.accept(message))]
+    assert [row for batch in batches for row in many.accept_all(batch)] == single
+    assert (many.repeats, many.changed) == (one.repeats, one.changed)
 
 
 def test_the_former_name_still_works_and_warns() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from ringcast import errors
 from ringcast.core.model.batch import Payload
@@ -59,11 +60,9 @@ def read_frame(connection: socket.socket) -> list[Payload]:
     lengths = struct.unpack(f"<{count}I", read(connection, 4 * count))
     if sum(lengths) > BYTES_MAX:
         raise errors.LocalError(f"a frame of {sum(lengths)} bytes: send less at once")
-    content, messages, start = memoryview(read(connection, sum(lengths))), list[Payload](), 0
-    for length in lengths:
-        messages.append(bytes(content[start : start + length]))
-        start += length
-    return messages
+    content = bytes(read(connection, sum(lengths)))
+    ends = [0, *accumulate(lengths)]
+    return [content[start:end] for start, end in pairwise(ends)]
 
 
 def reply_of(error: Exception | None) -> bytes:

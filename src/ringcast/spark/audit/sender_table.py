@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
@@ -17,10 +18,18 @@ class SenderTable:
 
     def __init__(self, table: DataFrame) -> None:
         lines = table.toArrow()
-        sound = pc.is_null(lines.column("problem"))
-        self.unsound: list[dict[str, Any]] = lines.filter(pc.invert(sound)).to_pylist()
+        problems = lines.column("problem")
+        self.unsound: list[dict[str, Any]] = []
         """The lines of rows that can't be used."""
-        self._lines = lines.filter(sound).sort_by("sender").combine_chunks()
+        if problems.null_count < len(lines):
+            sound = pc.is_null(problems)
+            self.unsound = lines.filter(pc.invert(sound)).to_pylist()
+            lines = lines.filter(sound)
+        # The lines of all chunks are copied once, in order; what they are copied from is let go.
+        order = pc.sort_indices(lines.column("sender"))
+        self._lines = lines.drop_columns(["problem"]).take(order)
+        del lines, problems, order
+        pa.default_memory_pool().release_unused()
         sorted_senders = self._lines.column("sender").combine_chunks()
         runs = pc.run_end_encode(sorted_senders)  # type: ignore[attr-defined]  # not in the stubs
         self._places: dict[int, tuple[int, int]] = {}
