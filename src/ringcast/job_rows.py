@@ -80,7 +80,7 @@ class RowDeduplicator:
 
     def accept(self, payload: Payload) -> Row | None:
         """The row in a message; None for a repeat, and for a message that is not a row."""
-        head = payload[: HEAD_SIZE]
+        head = payload[:HEAD_SIZE]
         if head != self._head:
             if not self.is_row(payload):
                 return None

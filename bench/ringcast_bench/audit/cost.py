@@ -1,8 +1,9 @@
 """What an audit costs: CPU seconds of Spark, and of DuckDB if it is installed, on one trace.
 
-The trace is that of five members that all send, each message delivered by all: rows of one
-message, which is the worst case, or longer runs. Both engines do the pass over all messages, the
-scan for early purges, and the latencies. What it costs a member to write its trace is measured too.
+The trace is that of members that all send, each message delivered by all: rows of one message,
+which is the worst case, or longer runs; of few members or many, in few files or many. Both engines
+do the pass over all messages, the scan for early purges, and the latencies. What it costs a member
+to write its trace is measured too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ringcast.spark.audit.figures import measure
 from ringcast.spark.audit.groups import groups
 from ringcast.spark.session import session
 from ringcast.spark.traces import read_trace
-from ringcast_bench.audit.trace import generate, writing_cost
+from ringcast_bench.audit.trace import MEMBERS, generate, writing_cost
 
 
 class PieceCost(NamedTuple):
@@ -33,15 +34,34 @@ class PieceCost(NamedTuple):
     work: str
     cpu: float
     wall: float
+    memory: int = 0
+    """The most bytes that this process, the driver in Python, had in memory meanwhile."""
+
+
+class TraceShape(NamedTuple):
+    """What a trace looks like."""
+
+    rows: int
+    run: int = 1
+    """Messages in a row."""
+    members: int = MEMBERS
+    files: int = 0
+    """How many files there are, at least one per member."""
+
+
+FULL = (
+    TraceShape(rows=100_000_000),
+    TraceShape(rows=1_000_000, members=1_000),
+    TraceShape(rows=1_000_000, files=20_000),
+)
+"""Many messages, many members, many files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What all of it cost."""
 
-    rows: int
-    run: int
-    """Messages in a row."""
+    shape: TraceShape
     nbytes: int
     """The size of the trace."""
     writing_ns: float
@@ -51,28 +71,35 @@ class Cost:
 
     def to_data(self) -> dict[str, object]:
         """As plain data."""
-        return asdict(self) | {"results": [result._asdict() for result in self.results]}
+        return asdict(self) | {
+            "shape": self.shape._asdict(),
+            "results": [result._asdict() for result in self.results],
+        }
 
     def to_text(self) -> str:
         """For people."""
         lines = [
             f"writing a trace: {self.writing_ns:,.0f} CPU ns per row, all included",
-            f"{self.rows:,} delivery rows of {self.run} message(s), {self.nbytes / 1e6:,.0f} MB",
+            f"{self.shape.rows:,} delivery rows of {self.shape.run} message(s), "
+            f"{self.shape.members:,} members, {self.shape.files:,} files, "
+            f"{self.nbytes / 1e6:,.0f} MB",
         ]
-        for engine, work, cpu, wall in self.results:
-            lines.append(f"{engine:8} {work:44} {cpu:7.2f} CPU s {wall:7.2f} s")
+        for engine, work, cpu, wall, memory in self.results:
+            peak = f"{memory / 1e6:7,.0f} MB" if memory else ""
+            lines.append(f"{engine:8} {work:44} {cpu:7.2f} CPU s {wall:7.2f} s {peak}")
         return "\n".join([*lines, *([self.missing] if self.missing else [])])
 
 
-def audit_cost(rows: int, run: int, times: int, say: Callable[[str], None]) -> Cost:
-    """Make a trace with this many delivery rows, and audit it with each engine."""
+def audit_cost(shape: TraceShape, times: int, say: Callable[[str], None]) -> Cost:
+    """Make a trace of this shape, and audit it with each engine."""
     place = Path(tempfile.mkdtemp(prefix="ringcast-bench-"))
     results, missing = [], ""
     try:
         writing_ns = writing_cost(place / "cost")
-        say(f"writing a trace with {rows:,} delivery rows")
-        rows = generate(place, rows, run)
-        nbytes = sum(file.stat().st_size for file in place.iterdir())
+        say(f"writing a trace with {shape.rows:,} delivery rows")
+        rows = generate(place, *shape)
+        sizes = [file.stat().st_size for file in place.iterdir()]
+        nbytes, shape = sum(sizes), shape._replace(rows=rows, files=len(sizes))
         try:
             for result in chain(bench_spark(place, times), bench_duckdb(place, times)):
                 say(f"{result.engine}: {result.work}")
@@ -81,9 +108,7 @@ def audit_cost(rows: int, run: int, times: int, say: Callable[[str], None]) -> C
             missing = f"left out: {error.name}, which is not installed"
     finally:
         shutil.rmtree(place)
-    return Cost(
-        rows=rows, run=run, nbytes=nbytes, writing_ns=writing_ns, results=results, missing=missing
-    )
+    return Cost(shape=shape, nbytes=nbytes, writing_ns=writing_ns, results=results, missing=missing)
 
 
 def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
@@ -101,7 +126,7 @@ def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
     def engine(work: str, do: Callable[[], object]) -> PieceCost:
         return best("spark", work, do, times, lambda: process_cpu(pid))
 
-    yield engine("one pass over all messages", lambda: groups(trace).collect())
+    yield engine("one pass over all messages", lambda: groups(trace).toArrow())
     yield engine("whole audit, with early purges", clean)
     yield engine("figures", lambda: measure(trace))
     spark.stop()
@@ -132,10 +157,23 @@ def best(
     """Do it some times and keep the cheapest, which has the least of what others did meanwhile."""
     results = []
     for _ in range(times):
+        forget_peak()
         cpu_before, before = cpu(), time.perf_counter()
         do()
-        results.append(PieceCost(engine, work, cpu() - cpu_before, time.perf_counter() - before))
+        spent, took = cpu() - cpu_before, time.perf_counter() - before
+        results.append(PieceCost(engine, work, spent, took, peak_memory()))
     return min(results, key=lambda result: result.cpu)
+
+
+def forget_peak() -> None:
+    """Let the kernel count the peak of this process's memory from now on."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory() -> int:
+    """The most bytes that this process had in memory since then."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def process_cpu(other: int = 0) -> float:

@@ -1,4 +1,4 @@
-"""A trace to audit, made up: five members that all send, each message delivered by all."""
+"""A trace to audit, made up: members that all send, each message delivered by all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ringcast.trace.row_encoding import DELIVERED_CODE, SENT_CODE
 from ringcast.trace.schema import Row
 from ringcast.trace.table import Sheet
-from ringcast.trace.writer import TraceWriter
+from ringcast.trace.writer import NO_PLACE, TraceWriter
 
 Words = npt.NDArray[np.int64]
 
@@ -23,21 +23,27 @@ INTERVAL_US, LATENCY_US_MAX, PURGE_EVERY = 10, 15_000, 1_000
 GROUP_ROWS = 16_384
 
 
-def generate(place: Path, rows: int, run: int) -> int:
-    """Write a good trace with about this many delivery rows, and say how many exactly."""
-    runs = rows // MEMBERS**2
-    members = tuple(range(1000, 1000 + MEMBERS))
+def generate(place: Path, rows: int, run: int, count: int = MEMBERS, files: int = 0) -> int:
+    """Write a good trace with about this many delivery rows, and say how many exactly.
+
+    count: how many members; files: how many files they write together, at least one each.
+    """
+    runs = max(1, rows // count**2)
+    members = tuple(range(1000, 1000 + count))
     chance = np.random.default_rng(7)
+    pieces = min(runs, max(1, files // count))
     for member in members:
-        sheet = Sheet(place / f"{member:016x}-000000.parquet")
-        sheet.write_rows(list(others(member, members, runs, run)))
-        numbers = np.arange(runs)
-        write(sheet, member, sent(member, numbers, run))
-        for start in range(0, runs, GROUP_ROWS):
-            part = numbers[start : start + GROUP_ROWS]
-            write(sheet, member, np.concatenate([delivered(s, part, run, chance) for s in members]))
-        sheet.close()
-    return runs * MEMBERS**2
+        for number, numbers in enumerate(np.array_split(np.arange(runs), pieces)):
+            sheet = Sheet(place / f"{member:016x}-{number:06d}.parquet")
+            if number == 0:
+                sheet.write_rows(list(others(member, members, runs, run)))
+            write(sheet, member, sent(member, numbers, run))
+            for start in range(0, len(numbers), GROUP_ROWS):
+                part = numbers[start : start + GROUP_ROWS]
+                rows_of_all = [delivered(sender, part, run, chance) for sender in members]
+                write(sheet, member, np.concatenate(rows_of_all))
+            sheet.close()
+    return runs * count**2
 
 
 def sent(member: int, numbers: Words, run: int) -> Words:
@@ -53,12 +59,13 @@ def delivered(sender: int, numbers: Words, run: int, chance: np.random.Generator
 
 
 def notes(sender: int, code: int, numbers: Words, run: int, pos: Words, at: Words) -> Words:
-    """Rows as `ringcast.trace.row_encoding` packs them: eleven words each."""
+    """Rows as `ringcast.trace.row_encoding` packs them: twelve words each."""
     size = len(numbers)
     digest = (numbers * 2_654_435_761 + sender) % 2**32
     fixed = [np.full(size, value) for value in (1, 1000, sender, code)]
     given = [1 + numbers * run, np.full(size, run), pos, np.full(size, 100 * run)]
-    return np.stack([*fixed, *given, digest, sent_at(numbers), at], axis=1)
+    place = np.full(size, NO_PLACE)
+    return np.stack([*fixed, *given, digest, sent_at(numbers), at, place], axis=1)
 
 
 def sent_at(numbers: Words) -> Words:

@@ -79,6 +79,7 @@ def _write(
 ) -> Written:
     from ringcast.gateway import Settings, connect
     from ringcast.job_rows import Stamp
+    from ringcast.spark.failed_attempts import failing_once
 
     settings = Settings(
         group=options.group,
@@ -93,7 +94,8 @@ def _write(
     frames = _frames(_sorted(batches) if options.sort else batches)
     first = next(frames, None)
     if first is not None:  # Many partitions of a shuffle are empty, and need nobody.
-        with connect(settings) as gateway:
+        job, attempt = f"{query}/{epoch}", _context().attemptNumber()
+        with failing_once(settings, job, attempt), connect(settings) as gateway:
             for values in chain((first,), frames):
                 gateway.send(stamp.messages(values))
             gateway.flush()

@@ -1,0 +1,54 @@
+"""An attempt that follows one that failed in vain does not wait as long again."""
+
+from pathlib import Path
+
+import pytest
+
+from ringcast.errors import Closed, JoinFailed, RingcastError, Timeout
+from ringcast.gateway.settings import Settings
+from ringcast.spark import failed_attempts
+from ringcast.spark.failed_attempts import failing_once
+
+SETTINGS = Settings(group="g", spec="", timeout=30.0)
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def attempt(number: int, error: RingcastError | None = None, job: str = "q/1") -> bool:
+    """Whether the work was done."""
+    with failing_once(SETTINGS, job, number):
+        if error is not None:
+            raise error
+        return True
+    return False
+
+
+@pytest.mark.parametrize("error", [JoinFailed("nobody is there"), Timeout("nobody takes it")])
+def test_the_next_attempts_fail_at_once_with_the_same_sentence(error: RingcastError) -> None:
+    with pytest.raises(type(error)):
+        attempt(0, error)
+    for number in (1, 2, 3):
+        with pytest.raises(type(error), match=str(error)):
+            attempt(number)
+
+
+def test_other_jobs_first_attempts_and_later_ones_do_their_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert attempt(1)
+    with pytest.raises(Timeout):
+        attempt(0, Timeout("nobody takes it"))
+    assert attempt(0)
+    assert attempt(1, job="q/2")
+    now = failed_attempts.time.time()
+    monkeypatch.setattr(failed_attempts.time, "time", lambda: now + 61)
+    assert attempt(1)
+
+
+def test_a_gateway_that_died_is_tried_again() -> None:
+    with pytest.raises(Closed):
+        attempt(0, Closed("the gateway has gone"))
+    assert attempt(1)
