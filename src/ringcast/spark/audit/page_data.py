@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from ringcast.spark.audit.figures import Measures
@@ -13,6 +14,9 @@ from ringcast.spark.report.scale import seconds
 from ringcast.spark.report.svg import COLOURS
 from ringcast.trace.schema import Row, unsigned
 from ringcast.trace.violations import Violation
+
+CHANGES_SHOWN = 2
+"""Members that a mark names."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +96,31 @@ class PlotData:
         return [Series(name, _filled(points)) for name, points in self.by_member(figure)]
 
     def marks(self) -> list[TimeMark]:
-        """When views were first installed, but for the first of all."""
-        firsts: dict[tuple[int, int], int] = {}
+        """When views were first installed, but for the first of all, and who came or went."""
+        firsts: dict[tuple[int, int], Row] = {}
         for row in sorted(self.installs, key=lambda row: row.at):
-            firsts.setdefault((row.view, row.view_by), row.at)
+            firsts.setdefault((row.view, row.view_by), row)
+        views = list(firsts.values())
         return [
-            TimeMark((at - self.clock.start) / 1e6, f"view {number} by {self.name(by)}")
-            for (number, by), at in list(firsts.items())[1:]
+            TimeMark(
+                (row.at - self.clock.start) / 1e6,
+                f"view {row.view}: {self._changes(before, row)}",
+            )
+            for before, row in pairwise(views)
         ]
+
+    def _changes(self, before: Row, now: Row) -> str:
+        """Who came and who went between two views, in a few words."""
+        old, new = set(before.members or ()), set(now.members or ())
+        closed = {row.member for row in self.closings}
+        came = [f"{self.name(member)} joined" for member in sorted(new - old, key=self.name)]
+        gone = [
+            f"{self.name(member)} {'left' if member in closed else 'gone'}"
+            for member in sorted(old - new, key=self.name)
+        ]
+        told = [*gone, *came]
+        more = f" and {len(told) - CHANGES_SHOWN} more" if len(told) > CHANGES_SHOWN else ""
+        return ", ".join(told[:CHANGES_SHOWN]) + more or f"by {self.name(now.view_by)}"
 
     def spans(self, shown: Sequence[int]) -> Iterator[Span]:
         """The time that each of these members spent in each view."""

@@ -11,6 +11,8 @@ from ringcast.spark.report.svg import COLOURS, Box, drawing, label, line, path, 
 
 WIDTH, HEIGHT = 880, 260
 BOX = Box(64, 30, WIDTH - 16, HEIGHT - 30)
+LETTER = 6.6
+"""The width of a letter, about."""
 ROW = 24
 """The height of a line of bars, in a plot with one line for each member."""
 
@@ -67,7 +69,7 @@ def line_chart(
     shapes = [_curve(one, number, x, y, look) for number, one in enumerate(series)]
     return drawing(
         WIDTH, HEIGHT, look.what,
-        *_axes(x, y, look), *_marks(x, marks), *shapes, *legend([one.name for one in series]),
+        *_axes(x, y, look), *_marks(x, marks), *shapes, lines=[one.name for one in series],
     )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def column_chart(
                 below += value
     return drawing(
         WIDTH, HEIGHT, look.what,
-        *_axes(x, y, look), *_marks(x, marks), *shapes, *legend([one.name for one in series]),
+        *_axes(x, y, look), *_marks(x, marks), *shapes, lines=[one.name for one in series],
     )  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def bar_chart(look: Look, bars: Sequence[Bar]) -> str:
 def matrix(look: Look, names: Sequence[str], values: dict[tuple[int, int], float]) -> str:
     """A value for each pair, as a table whose cells are the darker the larger it is."""
     left = _room(names)
-    cell = min(90.0, (WIDTH - left - 16) / max(len(names), 1))
+    cell = (WIDTH - left - 16) / max(len(names), 1)
     shade = logarithmic(list(values.values()), 0.08, 0.85)
     shapes = [label(left + (i + 0.5) * cell, 16, name, "middle") for i, name in enumerate(names)]
     shapes += [label(left - 8, 40 + i * ROW, name, "end") for i, name in enumerate(names)]
@@ -174,19 +176,16 @@ def _axes(x: Scale, y: Scale, look: Look) -> list[str]:
 
 
 def _marks(x: Scale, marks: Sequence[TimeMark]) -> list[str]:
-    return [
-        tag("g", title(mark.text), line(x(mark.x), BOX.top, x(mark.x), BOX.bottom, "mark"))
-        for mark in marks
-    ]
-
-
-def legend(names: Sequence[str]) -> list[str]:
-    """The names of the lines with their colours, above the plot; none where there is one line."""
-    shapes, left = [], BOX.left
-    for number_, name in enumerate(names if len(names) > 1 else ()):
-        shapes.append(rect(Box(left, 9, left + 12, 15), f"fill c{number_ % COLOURS}", radius=2))
-        shapes.append(label(left + 17, 16, name))
-        left += 34 + 7.5 * len(name)
+    """Dashed lines, with their words above the plot where there is room for them."""
+    shapes, free = [], BOX.left
+    for mark in sorted(marks):
+        at, width = x(mark.x), LETTER * len(mark.text)
+        inside = [title(mark.text), line(at, BOX.top, at, BOX.bottom, "mark")]
+        left = min(at, BOX.right - width)
+        if left >= free:
+            inside.append(label(left, BOX.top - 6, mark.text, class_="quiet"))
+            free = left + width + LETTER
+        shapes.append(tag("g", *inside, class_="moment"))
     return shapes
 
 

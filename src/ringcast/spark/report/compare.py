@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ringcast.spark.report.charts import HEIGHT, WIDTH, Look, legend
+from ringcast.spark.report.charts import HEIGHT, WIDTH, Look
 from ringcast.spark.report.scale import Format, Scale, from_zero, logarithmic, number
 from ringcast.spark.report.svg import COLOURS, Box, drawing, label, line, path, tag, title
 
@@ -53,7 +53,7 @@ def scatter(what: str, across: ScatterAxis, up: ScatterAxis, clouds: Sequence[Cl
         for point in cloud.points:
             faint = None if point.is_good else 0.3
             shapes.append(_spot(x(point.x), y(point.y), number_, point.hint, faint))
-    return drawing(WIDTH, TALL, what, *shapes, *legend([cloud.name for cloud in clouds]))
+    return drawing(WIDTH, TALL, what, *shapes, lines=[cloud.name for cloud in clouds])
 
 
 class Steps(NamedTuple):
@@ -86,7 +86,7 @@ def step_chart(
         spots = [(x, y(v), v) for x, v in zip(places, one.values, strict=True) if v is not None]
         shapes.append(path([(x, at) for x, at, _ in spots], f"curve c{number_ % COLOURS}"))
         shapes += [_spot(x, at, number_, f"{one.name} {look.unit(v)}") for x, at, v in spots]
-    return drawing(WIDTH, TALL, look.what, *shapes, *legend([one.name for one in lines]))
+    return drawing(WIDTH, TALL, look.what, *shapes, lines=[one.name for one in lines])
 
 
 def _scale(values: list[float], start: float, end: float) -> Scale:

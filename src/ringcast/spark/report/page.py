@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +58,7 @@ def page(
     )
     parts.append(f'<div class="facts">{"".join(told_facts)}</div>')
     parts += [_section(section) for section in sections]
+    parts.append(f"<footer>{escape(_origin())}</footer>")
     return _document(heading, "\n".join(parts), refresh)
 
 
@@ -81,6 +86,19 @@ def folded(summary: str, lines: Sequence[str]) -> HtmlCell:
     """Lines that show when the summary is clicked."""
     text = escape("\n".join(lines))
     return HtmlCell(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
+
+
+def _origin() -> str:
+    """Which version wrote the page, when, and by which command."""
+    try:
+        known = f"ringcast {version('ringcast')}"
+    except PackageNotFoundError:
+        known = "ringcast, run from its source"
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    program = Path(sys.argv[0]).name if sys.argv else ""
+    by_command = program in ("ringcast", "__main__.py")
+    how = f"by {shlex.join(['ringcast', *sys.argv[1:]])}" if by_command else "from Python"
+    return f"Written by {known} at {now}, {how}"
 
 
 def _section(section: PageSection) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -58,10 +59,23 @@ def path(points: list[tuple[float, float]], class_: str) -> str:
     return tag("path", d="M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=class_)
 
 
-def drawing(width: float, height: float, what: str, *inside: str) -> str:
-    """A whole picture; `what` says in words what is to be seen."""
+def drawing(width: float, height: float, what: str, *inside: str, lines: Sequence[str] = ()) -> str:
+    """A whole picture; `what` says in words what is to be seen.
+
+    `lines` names the lines in it by their colours, c0 and so on: each can be switched off.
+    """
     box = f"0 0 {_text(width)} {_text(height)}"
-    return tag("svg", *inside, viewBox=box, role="img", aria_label=what)
+    picture = tag("svg", *inside, viewBox=box, role="img", aria_label=what)
+    keys = [_switch(number, name) for number, name in enumerate(lines if len(lines) > 1 else ())]
+    above = tag("div", *keys, class_="keys") if keys else ""
+    return tag("div", above, tag("div", picture, class_="wide"), class_="plot")
+
+
+def _switch(number: int, name: str) -> str:
+    """The key of a line, with a box to tick; the style sheet does the rest."""
+    colour = number % COLOURS
+    box = tag("input", type="checkbox", class_=f"k{colour}", checked="checked")
+    return tag("label", box, tag("i", " ", class_=f"c{colour}"), escape(name))
 
 
 def _text(value: object) -> str:
