@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples in every run, on every machine, and no verdict that depends on how fast it is.
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+# A busy machine may take long to draw examples: that says nothing about the code.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 # The search for new failures, by hand: pytest --hypothesis-profile=search tests/properties
 settings.register_profile("search", deadline=None, database=None, max_examples=5_000)
 settings.load_profile("repeatable")
