@@ -1,6 +1,7 @@
 """Sessions: which Java and interpreter they run on, and what they say when they can't."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pyspark.sql.types import StringType
 import ringcast.spark as rs
 from ringcast.errors import ConfigError, LocalError
 from ringcast.spark.java import find_java, java_home
+from ringcast_bench.audit.trace import generate
+from tests.spark.support import WAIT, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -136,3 +139,16 @@ def test_what_cannot_start_says_so_in_one_sentence(script: str, nobody: int) -> 
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ringcast.errors.ConfigError: ")
     assert FAILURES[script] in last
+
+
+def test_an_interrupt_while_spark_starts_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A Java process that went on would keep the pipe open, and complain there."""
+    generate(tmp_path, 50, 1)
+    command = [sys.executable, "-m", "ringcast", "audit", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        tasks = Path(f"/proc/{running.pid}/task")
+        until(lambda: any(file.read_text() for file in tasks.glob("*/children")))
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=WAIT)
+    assert running.returncode == 130
+    assert "\tat " not in said

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,10 +48,23 @@ def session(
     builder = SparkSession.Builder().appName(app).master(master or LOCAL)
     for key, value in {**_defaults(master, quick), **conf}.items():
         builder = builder.config(key, str(value))
+    before = _children()
     try:
         return builder.getOrCreate()
+    except KeyboardInterrupt:
+        # PySpark starts Java so that Ctrl-C does not reach it: it would go on, and complain.
+        for process in _children() - before:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        raise
     except (PySparkException, RuntimeError) as error:
         raise ConfigError(f"Spark did not start on {master or LOCAL}: {_line(error)}") from error
+
+
+def _children() -> set[int]:
+    """The processes that this one has started and that still run, where the system tells."""
+    files = Path("/proc/self/task").glob("*/children")
+    return {int(process) for file in files for process in file.read_text().split()}
 
 
 def _defaults(master: str | None, quick: bool) -> dict[str, object]:

@@ -1,12 +1,12 @@
 """An attempt that follows one that failed in vain does not wait as long again."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from ringcast.errors import Closed, JoinFailed, RingcastError, Timeout
 from ringcast.gateway.settings import Settings
-from ringcast.spark import failed_attempts
 from ringcast.spark.failed_attempts import failing_once
 
 SETTINGS = Settings(group="g", spec="", timeout=30.0)
@@ -23,7 +23,6 @@ def attempt(number: int, error: RingcastError | None = None, job: str = "q/1") -
         if error is not None:
             raise error
         return True
-    return False
 
 
 @pytest.mark.parametrize("error", [JoinFailed("nobody is there"), Timeout("nobody takes it")])
@@ -43,8 +42,8 @@ def test_other_jobs_first_attempts_and_later_ones_do_their_work(
         attempt(0, Timeout("nobody takes it"))
     assert attempt(0)
     assert attempt(1, job="q/2")
-    now = failed_attempts.time.time()
-    monkeypatch.setattr(failed_attempts.time, "time", lambda: now + 61)
+    now = time.time()
+    monkeypatch.setattr("ringcast.spark.failed_attempts.time.time", lambda: now + 61)
     assert attempt(1)
 
 
