@@ -78,6 +78,23 @@ def test_a_narrow_link_is_used_without_waste_from_the_start(
     assert_calm(net)
 
 
+@pytest.mark.parametrize("queue", [64_000, 300_000])
+def test_a_sender_that_is_woken_late_uses_a_narrow_link(queue: int) -> None:
+    net = world(queue=queue, downlink=20 * MBIT)
+    a, b, _ = net.join("a", "b", "c")
+    feed(a, 4_500)
+    before, began = len(b.delivered), net.now
+    while net.now < began + 2.0:
+        a.pause()
+        net.run(0.015)
+        a.resume()
+        net.run(0.002)
+    used = (len(b.delivered) - before) * PACKET / (net.now - began)
+    assert used >= 0.85 * 20 * MBIT
+    assert overhead(a) <= 1.15
+    assert_calm(net)
+
+
 def test_messages_by_stability_keep_to_a_narrow_link() -> None:
     net = world("stable", downlink=20 * MBIT, queue=64_000)
     a, b, _ = net.join("a", "b", "c")

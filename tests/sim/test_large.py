@@ -23,6 +23,8 @@ from ringcast.sim.engine.network import Fate
 from ringcast.spec import StackSpec
 
 LARGE, SLOW = LargeMessages(), SlowMembers(policy="skip", bound=2.0)
+PACED_BYTES = 50_000_000
+"""Bytes per second at the least, with 1 % of the datagrams lost at each receiver."""
 HELD_BACK = Pacing().patience + 1.25 * SLOW.bound
 """How long one that stands still holds the others up, at the most: see docs/large-messages.md."""
 KEPT = LARGE.ack_timeout * (LARGE.attempts + 1)
@@ -93,7 +95,8 @@ def burst(receivers: int, count: int, size: int, still: str) -> None:
     for message in messages:
         a.send(message)
     everything = list(range(count))
-    world.run_until(lambda: all(len(m.delivered) == count for m in moving), HELD_BACK + 0.5)
+    seconds = HELD_BACK + 0.5 + count * size / PACED_BYTES
+    world.run_until(lambda: all(len(m.delivered) == count for m in moving), seconds)
     assert all(readers.given_to[member.name] == everything for member in [a, *moving])
     world.run(KEPT + 0.01)
     assert (a.probe.outstanding, a.probe.nbytes, a.blocked) == (0, 0, False)

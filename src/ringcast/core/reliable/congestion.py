@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Set
 
 from ringcast.core.model.address import Address
+from ringcast.core.reliable.ticker import ACK_SECONDS
 from ringcast.core.stack.env import Env
 
 INITIAL_BYTES = 32_000
@@ -81,11 +82,16 @@ STARTUP_LOST_MAX = 0.1
 PHASE_SECONDS = 0.016
 """The least seconds of a phase, so that a whole sample falls into a probe; else a round trip, or
 the time of eight datagrams."""
+PHASE_ACKS = 0.5
+"""The acks of all receivers that fall into a phase at the least, in intervals between two acks for
+each of them: in large groups acks are rarer."""
 BURST_SECONDS_MIN = 0.003
 BURST_SECONDS_MAX = 0.02
 """The most that is sent at once, in seconds of the rate, when the process was woken late."""
+BURST_BYTES_MIN = 32_000
+"""The least of it: half of a short queue."""
 BURST_GROWTH = 1.15
-"""Growth of a burst per cycle of phases without much loss."""
+"""Growth of a burst per phase in which it was not enough."""
 BURST_CUT = 0.7
 """What is left of a burst when a request says that a tenth of it was lost."""
 WAKE_SECONDS = 0.0005
@@ -235,6 +241,7 @@ class Congestion:
         "_first",
         "_gain",
         "_idle",
+        "_is_late",
         "_is_starting",
         "_limited_at",
         "_mark_highs",
@@ -272,6 +279,8 @@ class Congestion:
         self._budget, self._budget_at = 0.0, 0.0
         self._phase, self._phase_end, self._gain = 0, 0.0, 1.0
         self._burst = BURST_SECONDS_MIN
+        self._is_late = False
+        """Whether the process was woken so late in this phase that a burst was not enough."""
         self._sent_bytes = self._repaired_bytes = 0.0
         """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
@@ -342,8 +351,10 @@ class Congestion:
         if now >= self._phase_end:
             self._next_phase(now)
         pace = self._gain * self.rate
-        burst = max(pace * self._burst, self._env.mtu)
-        self._budget = min(self._budget + pace * (now - self._budget_at), burst)
+        burst = max(pace * self._burst, BURST_BYTES_MIN, self._env.mtu)
+        self._budget += pace * (now - self._budget_at)
+        if self._budget > burst:
+            self._budget, self._is_late = burst, True
         self._budget_at = now
         return max(1, int(self._budget))
 
@@ -370,6 +381,8 @@ class Congestion:
                 self._phase = len(GAINS) - 1  # Senders that share a path do not probe in step.
         if self._phase == 0:
             self._probed = self.rate
+        if self._is_late:
+            self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
         self._gain = GAINS[self._phase]
         if self._phase == 0:
@@ -378,7 +391,8 @@ class Congestion:
             self._gain *= 1 + min(self._repaired_bytes / max(1.0, self._sent_bytes), REPAIRS_MAX)
             self._sent_bytes, self._repaired_bytes = self._sent_bytes / 2, self._repaired_bytes / 2
         slowest = max([path.base_rtt for path in self._counted()], default=0.0)
-        seconds = max(PHASE_SECONDS, slowest, 8 * min(self._env.mtu, 1_500) / self.rate)
+        acks = PHASE_ACKS * ACK_SECONDS * len(self.paths)
+        seconds = max(PHASE_SECONDS, acks, slowest, 8 * min(self._env.mtu, 1_500) / self.rate)
         self._phase_end = now + seconds
 
     # Acks and requests ---------------------------------------------------------------------------
@@ -420,7 +434,8 @@ class Congestion:
         """A receiver has requested this many messages again."""
         path = self.paths.get(member)
         if path is not None:
-            if count * message_bytes > 0.1 * self.rate * self._burst:
+            # What a probe loses says nothing of the burst.
+            if self._gain <= 1 and count * message_bytes > 0.1 * self.rate * self._burst:
                 self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
             window = path.window
             path.on_lost(count, self._env.now)

@@ -152,13 +152,11 @@ class FragmentLayer(Layer):
             for item in queue
         )
 
-    @property
-    def holding_bytes(self) -> int:
-        """Bytes of messages that were accepted and have not left whole."""
+    def holding_bytes(self, dest: Address | None) -> int:
+        """Bytes of messages to the group or a member that were accepted and have not left whole."""
         return sum(
             len(item.payload) if isinstance(item, Cutting) else item.nbytes
-            for queue in self._queues.values()
-            for item in queue
+            for item in self._queues.get(dest, ())
         )
 
     @property

@@ -73,8 +73,8 @@ class MemoryUse:
 
     @property
     def sent(self) -> int:
-        """Bytes of own messages."""
-        queued = 0 if self._fragment is None else self._fragment.holding_bytes
+        """Bytes of own messages to the group."""
+        queued = 0 if self._fragment is None else self._fragment.holding_bytes(None)
         return self._multicast.sent.nbytes + queued
 
     def received(self, sender: Address) -> int:
