@@ -103,6 +103,7 @@ class ReliableMulticast(Layer):
     def connect(self, ports: Ports) -> None:
         self._membership = self._flush.membership = ports[ViewChanger]
         self._tracker = self._last_seqno.tracker = ports.get(Tracker)
+        self._flight.is_tracked = self._tracker is not None
 
     @property
     def block_times(self) -> BlockTimes:
@@ -275,7 +276,14 @@ class ReliableMulticast(Layer):
         if frame.origin == self.env.me:
             if frame.ranges.first <= self.sent.low:
                 self.env.out.send(self._last_seqno.frame(), source)
-            self._repairs.request(source, frame.ranges, self.spec.request_delay)
+            if not self._flight.is_controlled:
+                self._resend(self.sent.get(frame.ranges), source)
+                return
+            # One message tells whether anything arrives at a member that is still.
+            ranges = frame.ranges
+            if self._flight.is_still(source):
+                ranges = ranges.clip(self.sent.low + 1, self.sent.high).limited(None, 1)
+            self._repairs.request(source, ranges, self.spec.request_delay)
             return
         window = self._group.departed.get(frame.origin) or self.windows.get(frame.origin)
         runs = [] if window is None else window.get(frame.ranges)

@@ -17,6 +17,8 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
 from ringcast.layers.multicast.ack_map import AckMap
 
+PACKET_BYTES_MAX = 10_000
+"""Larger datagrams are no packets of a network."""
 STILL_TICKS = 5
 """A member where nothing has arrived for this many ticks is still."""
 ACTIVE_SENDER_SECONDS = 0.05
@@ -39,6 +41,7 @@ class FlightControl:
         "arrived",
         "congestion",
         "is_shared",
+        "is_tracked",
         "sent_at",
     )
 
@@ -52,6 +55,8 @@ class FlightControl:
         self._ignored: set[Address] = set()
         """The members whose paths do not count: those that are released, and those that are
         still."""
+        self.is_tracked = False
+        """Whether whole large messages are acked."""
         self._still: dict[Address, int] = {}
         """Per member that lacks messages: for how many ticks nothing has arrived there."""
         self.congestion = Congestion(env, flight_bytes, self._ignored)
@@ -73,7 +78,15 @@ class FlightControl:
         kept = sent.high - sent.low
         in_flight = (sent.high - self.arrived) * sent.nbytes // max(1, kept)
         bound = self._bound // self.count_senders() if self.is_shared else self._bound
+        if not self.is_controlled:
+            return bound - in_flight if kept else max(bound, 1)
         return self.congestion.room(in_flight, max(bound, 1))
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether acks tell enough of the paths: where whole messages are acked, datagrams have to
+        be packets. Larger ones do not leave the machine."""
+        return not self.is_tracked or self._env.mtu <= PACKET_BYTES_MAX
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
@@ -127,6 +140,10 @@ class FlightControl:
         self._ignored.update(self._ack_map.released, still)
         self.update()
         self.congestion.update()
+
+    def is_still(self, member: Address) -> bool:
+        """Whether nothing has arrived at a member for a while, though it lacks messages."""
+        return self._still.get(member, 0) >= STILL_TICKS
 
     def pass_over_still(self) -> bool:
         """On the tick: wait no longer for the arrivals of members where nothing arrives; whether

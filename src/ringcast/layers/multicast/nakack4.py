@@ -148,7 +148,8 @@ class NakAck4Layer(ReliableMulticast):
 
     def _tick(self) -> None:
         super()._tick()
-        if self._tracker is not None and self._flight.pass_over_still():
+        flight = self._flight
+        if flight.is_tracked and flight.is_controlled and flight.pass_over_still():
             self.above.resume()
         for member in (*self._ack_map.released, *self._ack_map.excused):
             self.env.out.send(self._last_seqno.frame(), member)
