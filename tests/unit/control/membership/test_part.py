@@ -94,4 +94,4 @@ def test_a_member_alone_after_an_eviction_rests() -> None:
 )
 def test_a_snapshot_names_the_role(view: object, role: str) -> None:
     bench = searching() if view is None else following(view)  # type: ignore[arg-type]
-    assert bench.part.snapshot() == {"role": role, "suspects": []}
+    assert bench.part.snapshot() == {"role": role, "suspects": [], "evicted": {}}
