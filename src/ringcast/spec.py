@@ -149,7 +149,7 @@ class StackSpec:
         """The stack that a TOML text describes. Raises ConfigError."""
         try:
             tables: dict[str, object] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:  # Not TOML, or a number with thousands of digits.
             raise ConfigError(f"the spec is not TOML: {error}") from None
         except RecursionError:
             raise ConfigError(

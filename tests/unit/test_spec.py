@@ -65,3 +65,8 @@ def test_any_text_goes_through_toml(text: str) -> None:
 def test_a_deeply_nested_file_is_refused_with_a_sentence(value: str) -> None:
     with pytest.raises(ConfigError, match="nested too deeply"):
         StackSpec.from_toml(f"[Udp]\nbind = {value}")
+
+
+def test_a_number_with_thousands_of_digits_is_refused_with_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="not TOML"):
+        StackSpec.from_toml(f"[Wire]\nmtu = {'1' * 5_000}")
