@@ -165,8 +165,9 @@ class FailureDetectorPart(Part):
     def _plan(self) -> None:
         """Whom to watch and who watches: the neighbours in the ring of those who are there."""
         assert self._view is not None
-        ring = [member for member in self._view if member not in self._absent]
-        size, rank = len(ring), ring.index(self.env.me)
+        me, absent = self.env.me, self._absent
+        ring = [member for member in self._view if member == me or member not in absent]
+        size, rank = len(ring), ring.index(me)
         # In a small group all watch all: so a pair of which one does not hear the other is noticed.
         is_small = len(self._view) <= 2 * self.spec.watchers + 1
         distances = range(1, size if is_small else self.spec.watchers + 1)
@@ -343,7 +344,7 @@ class FailureDetectorPart(Part):
         return accusation.refusals >= REFUSALS_ALONE and not self._has_witness
 
     def _suspect(self, member: Address) -> None:
-        if member not in self.suspected:
+        if member not in self.suspected and member != self.env.me:
             self._accused.pop(member, None)
             self.suspected.add(member)
             self._control.suspect(member, True)
