@@ -233,10 +233,13 @@ async def rows(group: Group, deduplicator: RowDeduplicator | None = None) -> Asy
 
     Give a restarted loop the same `deduplicator`. Raises what `group.batches` raises.
     """
-    accept_all = (RowDeduplicator() if deduplicator is None else deduplicator).accept_all
+    accept = (RowDeduplicator() if deduplicator is None else deduplicator).accept
     async for batch in group.batches():
-        for row in accept_all(batch.payloads):
-            yield row
+        # One by one: a loop that breaks off has not seen the rest, and a repeat must bring it.
+        for payload in batch.payloads:
+            row = accept(payload)
+            if row is not None:
+                yield row
 
 
 def _bound(remembered: OrderedDict[bytes, int] | OrderedDict[bytes, _Partition], most: int) -> int:

@@ -279,9 +279,9 @@ class Group(BlockingServices):
 
 def rows(group: Group, deduplicator: RowDeduplicator | None = None) -> Iterator[Row]:
     """The rows that jobs write to a group, each once; see `ringcast.rows`."""
-    accept_all = (RowDeduplicator() if deduplicator is None else deduplicator).accept_all
+    accept = (RowDeduplicator() if deduplicator is None else deduplicator).accept
     for batch in group.batches():
-        yield from accept_all(batch.payloads)
+        yield from filter(None, map(accept, batch.payloads))
 
 
 def _until(timeout: float | None) -> float:
