@@ -70,25 +70,34 @@ def test_members_that_leave_in_order_take_no_majority_along() -> None:
     assert len(members[-1].delivered) == 1
 
 
-def test_a_side_that_may_have_missed_an_agreement_does_not_begin_one_of_its_own() -> None:
-    """c does not hear that a and b have agreed on a view with it."""
-    world = World(4, SPEC)
-    a, b, c, d, e = together(world, *"abcde")
+def cut_in_two(seed: int) -> tuple[World, list[Member]]:
+    """Five members, of which a, b and c are cut off from d and e, and a agrees on that view.
+
+    c hears each of the others once, too little in most orders of events to know of it.
+    """
+    world = World(seed, SPEC)
+    a, b, c, d, e = members = together(world, *"abcde")
     world.run(1.0)
-    assert c.majority is not None
-    known = c.majority  # It hears each of the others once.
+    majority = c.majority
+    assert majority is not None
     rule = world.drop(
         lambda f: (
             f.target == "c"
             and isinstance(f.frame, Quorum)
-            and world.members[f.source].me in known._known
+            and world.members[f.source].me in majority._known
         )
     )
     world.partition([a, b, c], [d, e])
     world.run_until(lambda: a.view is not None and len(a.view) == 3 and has_quorum(a), 8.0)
-    assert not has_quorum(c)
-    world.partition([a, b], [c, d, e])
     rule.remove()
+    return world, members
+
+
+def test_a_side_that_may_have_missed_an_agreement_does_not_begin_one_of_its_own() -> None:
+    """c does not hear that a and b have agreed on a view with it."""
+    tries = map(cut_in_two, range(40))
+    world, (a, b, c, d, e) = next(cut for cut in tries if not has_quorum(cut[1][2]))
+    world.partition([a, b], [c, d, e])
     world.run(8.0)
     assert [has_quorum(member) for member in (a, b)] == [True] * 2
     assert [has_quorum(member) for member in (c, d, e)] == [False] * 3, "a majority of five, but"

@@ -16,7 +16,8 @@ CASES = list(all_cases(512))
 def test_the_cases_have_names_of_their_own() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
-    assert {name.split(":")[0] for name in names} == {"window", "codec", "ladder", "simulator"}
+    kinds = {name.split(":")[0] for name in names}
+    assert kinds == {"window", "ranges", "codec", "ladder", "simulator"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -1,7 +1,8 @@
 """An attempt that follows one that failed in vain does not wait as long again."""
 
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,8 +14,10 @@ SETTINGS = Settings(group="g", spec="", timeout=30.0)
 
 
 @pytest.fixture(autouse=True)
-def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def run_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with TemporaryDirectory(dir="/tmp") as short:  # Names of sockets have little room.
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        yield
 
 
 def attempt(number: int, error: RingcastError | None = None, job: str = "q/1") -> bool:
