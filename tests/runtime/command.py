@@ -71,7 +71,9 @@ def node(running: list[Command], home: Path, group: str, name: str, *words: str)
 
 def endpoint(member: Command) -> str:
     """Where a member is, by the line that says that it has joined."""
-    return member.err.hear("joined ").split()[-1]
+    while " as " not in (line := member.err.hear("joined ")):
+        pass  # A slow machine is told first that it has not joined yet.
+    return line.split()[-1]
 
 
 @contextmanager
