@@ -58,7 +58,7 @@ def assert_calm(on: World) -> None:
 @pytest.mark.parametrize(
     ("limit", "mbit", "seconds"),
     [
-        ("downlink", 1_000, 0.4),
+        ("downlink", 1_000, 0.8),
         ("downlink", 200, 0.4),
         ("downlink", 20, 2.0),
         ("downlink", 2, 6.0),

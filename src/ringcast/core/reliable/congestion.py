@@ -41,9 +41,12 @@ gets no CPU for a while. The pace keeps it out of the queues."""
 CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 SAMPLE_SECONDS = 0.008
+SAMPLE_SECONDS_PACED = 0.02
 SAMPLE_SECONDS_MAX = 0.1
 """The seconds over which a delivery rate is measured: a round trip within these bounds, or two
-round trips where that is more."""
+round trips where that is more. The first is for the start, which has to be quick. While the pace is
+held, samples are longer: acks are read some milliseconds late now and then, and the highest of many
+short samples was a tenth to a third above what the path carried."""
 SAMPLE_MESSAGES = 10
 """The least messages of a sample that is shorter than RATE_SECONDS."""
 OUTAGE_SECONDS = 0.25
@@ -67,7 +70,7 @@ REPAIRS_MAX = 1.5
 """The most repairs that a probe makes up for, in relation to the messages."""
 RTT_SECONDS = 10.0
 """The least round trip of the last one to two such times counts."""
-GAINS = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+GAINS = (1.2, 0.85, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99)
 DRAIN = 1
 """The pace in multiples of the rate: probe, drain, then cruise."""
 PROBE_GROWTH = 1.12
@@ -79,7 +82,7 @@ STARTUP_SAMPLES = 3
 """Samples without such growth after which the path counts as full."""
 STARTUP_LOST_MAX = 0.1
 """The path is full as well when more than this was lost, in relation to the window."""
-PHASE_SECONDS = 0.016
+PHASE_SECONDS = 0.03
 """The least seconds of a phase, so that a whole sample falls into a probe; else a round trip, or
 the time of eight datagrams."""
 PHASE_ACKS = 0.5
@@ -106,6 +109,7 @@ class Path:
     __slots__ = (
         "_acked_at",
         "_end",
+        "_ended",
         "_marked",
         "_rates",
         "_rtt_at",
@@ -113,6 +117,7 @@ class Path:
         "_since",
         "_since_arrived",
         "_since_idle",
+        "_since_sent",
         "arrived",
         "loss",
         "lost",
@@ -141,6 +146,10 @@ class Path:
         self._since, self._since_arrived, self._end = now, arrived, arrived
         """Where the sample began, and the seqno that has to arrive before it ends."""
         self._since_idle = 0.0
+        self._since_sent = 0.0
+        """When the message was sent that had arrived when the sample began."""
+        self._ended: tuple[float, int, float] | None = None
+        """The same three of the sample before, if its rate counts."""
         self._acked_at = now
         self.lost = 0
         """Messages that were requested during the sample."""
@@ -167,37 +176,58 @@ class Path:
         return min(self.rtt_min, self._rtt_last_min) if self._rtt_last_min else self.rtt_min
 
     def on_arrived(
-        self, up_to: int, high: int, message_bytes: float, idle: float, now: float
+        self,
+        up_to: int,
+        high: int,
+        message_bytes: float,
+        idle: float,
+        now: float,
+        sent_at: float = 0.0,
+        sample_seconds: float = SAMPLE_SECONDS,
     ) -> bool:
-        """The receiver has this many messages, of up to `high` that were sent; whether that ends
-        a sample."""
+        """The receiver has this many messages, of up to `high` that were sent, and the last of them
+        at `sent_at`; whether that ends a sample."""
         self.arrived = up_to
         is_outage = now - self._acked_at > max(OUTAGE_SECONDS, 4 * self.rtt)
         self._acked_at = now
         if is_outage:  # It tells nothing of the rate.
-            self._since, self._since_arrived, self._end = now, up_to, high
-            self._since_idle, self.lost = idle, 0
+            self._ended = None
+            self._begin(now, up_to, high, idle, sent_at)
             return False
         elapsed = now - self._since
-        if elapsed < SAMPLE_SECONDS or (
+        if elapsed <= 0:
+            # A process that was woken late reads several acks at once: this one belongs to the
+            # sample that the first of them has ended.
+            if self._ended is not None:
+                self._remember(_rate(self._ended, now, up_to, sent_at, message_bytes), now, False)
+            self._begin(now, up_to, high, idle, sent_at)
+            return False
+        if elapsed < sample_seconds or (
             up_to < self._end and elapsed < max(SAMPLE_SECONDS_MAX, 2 * self.rtt)
         ):
             return False
         count = up_to - self._since_arrived
         if count < SAMPLE_MESSAGES and elapsed < RATE_SECONDS:
             return False  # A few messages tell when repairs arrived, and not what the path carries.
-        rate = count * message_bytes / elapsed
+        ended = (self._since, self._since_arrived, self._since_sent)
+        rate = _rate(ended, now, up_to, sent_at, message_bytes)
         lost = self.lost / max(1, self.lost + count)
         is_narrower = (
             self.lost > max(LOST_MESSAGES, LOST_MAX * count) and lost > LOST_GROWTH * self.loss
         )
         self.loss += (lost - self.loss) / LOSS_SAMPLES
         # While the sender had nothing to send, the rate was its own and not the path's.
-        if idle - self._since_idle <= IDLE_MAX * elapsed or 0 < self.rate < rate:
+        is_valid = idle - self._since_idle <= IDLE_MAX * elapsed or 0 < self.rate < rate
+        if is_valid:
             self._remember(rate, now, is_narrower)
-        self._since, self._since_arrived, self._end = now, up_to, high
-        self._since_idle, self.lost = idle, 0
+        self._ended = ended if is_valid else None
+        self._begin(now, up_to, high, idle, sent_at)
         return True
+
+    def _begin(self, now: float, up_to: int, high: int, idle: float, sent_at: float) -> None:
+        """Begin a sample."""
+        self._since, self._since_arrived, self._end = now, up_to, high
+        self._since_idle, self._since_sent, self.lost = idle, sent_at, 0
 
     @property
     def is_measured(self) -> bool:
@@ -221,6 +251,17 @@ class Path:
         self.lost_at = now
         if not self.rate:
             self.rate = max(self.window / 2 / (self.rtt or GUESS_SECONDS), RATE_MIN)
+
+
+def _rate(
+    ended: tuple[float, int, float], now: float, up_to: int, sent_at: float, message_bytes: float
+) -> float:
+    """The delivery rate of a sample that ends now.
+
+    Acks that were read late bunch up: what arrived was not sent any faster than it was sent.
+    """
+    since, arrived, since_sent = ended
+    return (up_to - arrived) * message_bytes / max(now - since, sent_at - since_sent)
 
 
 def first_window(env: Env, bound: int) -> int:
@@ -402,10 +443,15 @@ class Congestion:
         path, now = self.paths[member], self._env.now
         gained = (up_to - path.arrived) * message_bytes
         index = bisect_right(self._mark_highs, up_to) - 1
+        sent_at = 0.0
         if index >= 0:
-            path.on_rtt(now - self._mark_times[index], self._mark_highs[index], now)
+            sent_at = self._mark_times[index]
+            path.on_rtt(now - sent_at, self._mark_highs[index], now)
         was_limited, window = self.free_since is None, path.window
-        has_sample = path.on_arrived(up_to, high, message_bytes, self._idle_total(now), now)
+        idle = self._idle_total(now)
+        is_held = self.is_paced and not self._is_starting
+        seconds = SAMPLE_SECONDS_PACED if is_held else SAMPLE_SECONDS
+        has_sample = path.on_arrived(up_to, high, message_bytes, idle, now, sent_at, seconds)
         if now > path.lost_at + CLEAR_SECONDS:
             if was_limited:
                 path.window = min(path.window + gained, self._bound)

@@ -109,3 +109,25 @@ def test_a_receiver_that_left_no_longer_counts() -> None:
     control.on_lost(C, 1, 1_000.0)
     control.leave(C)
     assert not control.is_paced
+
+
+def test_acks_that_are_read_late_and_several_at_once_do_not_raise_the_rate() -> None:
+    """A path carries 10 messages per millisecond; now and then the sender gets no CPU for 6 ms."""
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(B, 1, 1_000.0)
+    unread, highest = list[int](), 0.0
+    for step in range(1, 1_000):
+        control.on_sent(first, 20_000)
+        control.on_limited()
+        env.now += 0.002
+        first += 20
+        unread.append(first - 1)
+        if step % 11 < 3:
+            continue
+        for arrived in unread:
+            for member in (B, C):
+                control.on_arrived(member, arrived, first - 1, 1_000.0)
+        unread.clear()
+        highest = max(highest, control.rate) if step > 600 else 0.0
+    assert highest < 11e6
