@@ -77,8 +77,6 @@ def test_the_job_writes_averages(tmp_path: Path) -> None:
 
 
 def test_the_service_shares_its_settings(tmp_path: Path) -> None:
-    pytest.importorskip("fastapi", reason="fastapi is not installed")
-    pytest.importorskip("httpx", reason="httpx is not installed")
     programs("fastapi.md", tmp_path, group_name())
     script = (
         "from fastapi.testclient import TestClient\n"

@@ -1,4 +1,4 @@
-"""A program as a user writes it: `mypy --strict` accepts it without a cast."""
+"""A program as a user writes it: `mypy --strict` and pyright accept it without a cast."""
 
 import asyncio
 import json

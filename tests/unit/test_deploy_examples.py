@@ -9,8 +9,11 @@ import subprocess
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from ringcast.cli.main import COMMANDS
 
@@ -62,11 +65,25 @@ def test_the_pods_start_members_and_are_asked_where_they_answer() -> None:
     assert text.count("9187") == 5, "one port for metrics, everywhere the same"
 
 
+def manifests() -> list[dict[str, Any]]:
+    """The resources for Kubernetes, by the order in which they stand there."""
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
 def test_the_manifests_are_what_kubernetes_takes() -> None:
-    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is absent")
-    yaml = pytest.importorskip("yaml", reason="there is no YAML")
-    for resource in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()):
-        validate.validate(resource, validate.latest_version(), strict=True)
+    resources = manifests()
+    assert {"Service", "Deployment"} == {resource["kind"] for resource in resources}
+    for resource in resources:
+        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_a_misspelt_field_of_a_manifest_is_found() -> None:
+    for resource in manifests():
+        resource["spec"]["replica"] = 3
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(
+                resource, kubernetes_validate.latest_version(), strict=True
+            )
 
 
 def test_the_notebook_is_one_and_its_cells_are_python() -> None:
