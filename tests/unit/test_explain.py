@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from ringcast import ConfigError, StackSpec, presets
+from ringcast.core.reliable.ticker import ACK_SECONDS
 from ringcast.explain import Protocol, Setting, explain, sentences, to_text, to_toml, unit
+from ringcast.layers.multicast.flight_control import PACKET_BYTES_MAX
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.protocols import named, names
 
@@ -113,6 +115,15 @@ def test_the_text_fits_and_has_everything() -> None:
     assert "  max_message = 256,000,000 bytes  (default)" in text
     assert '  multicast = "239.77.7.7"  (default)' in text
     assert "  seeds = none  (default)" in text
+
+
+def test_bulk_says_which_acks_there_are_besides_one_per_large_message() -> None:
+    words = " ".join(to_text(explain("bulk")).split())
+    assert "Each receiver acks a message once" in words
+    assert (
+        f"datagrams are packets (up to {PACKET_BYTES_MAX:,} bytes), receivers also ack what has"
+        f" arrived, every {ACK_SECONDS * 1_000:.0f} ms at most" in words
+    )
 
 
 def test_an_unknown_preset_names_the_known_ones() -> None:

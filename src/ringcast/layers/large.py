@@ -55,7 +55,9 @@ REMEMBERED = 1_024
 class LargeMessages(Spec):
     """How long members wait for each other with large messages. Each receiver acks a message once,
     if it fits the multicast's window (max_bytes, flight_bytes and capacity). A larger one costs an
-    ack for each half of the window, since the sender could not go on with a full one."""
+    ack for each half of the window, since the sender could not go on with a full one. Where
+    datagrams are packets (up to 10,000 bytes), receivers also ack what has arrived, every 2 ms at
+    most: congestion control needs that."""
 
     ack_timeout: float = 1.0
     """Seconds between the last fragment and the first reminder, and between two reminders. Longer
