@@ -114,7 +114,7 @@ def test_killed_at_every_operation(tmp_path: Path) -> None:
     assert seen > 40
 
 
-@pytest.mark.parametrize("seed", quick_first([None, 1, 2, 3], 2))
+@pytest.mark.parametrize("seed", quick_first([None, 1, 2, 3], 1))
 def test_the_power_fails_at_every_operation(tmp_path: Path, seed: int | None) -> None:
     chance = None if seed is None else random.Random(seed)
     for number in range(operations(tmp_path)):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ringcast.trace.judging.history import History
-from ringcast.trace.judging.summary import Group, ReceiverProgress, Summary
+from ringcast.trace.judging.summary import Group, ReceiverProgress, Summary, ViewKey
 from ringcast.trace.schema import Row
 from tests.unit.trace.histories import digest_of
 
@@ -86,11 +86,16 @@ def stranger(rows: list[Row], rng: random.Random) -> list[Row] | None:
 def early_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
     """A sender forgets messages before others have delivered them."""
     begins = {(r.member, r.view, r.view_by): r.at for r in rows if r.kind == "view"}
+    deliveries = defaultdict[tuple[ViewKey, int], list[Row]](list)
+    for row in rows:
+        if (group := _group_of(row)) is not None:
+            deliveries[group[1:]].append(row)
     purges = [
         i
         for i, row in enumerate(rows)
         if row.kind == "purged"
-        and _delivered_at(rows, row) > begins[row.member, row.view, row.view_by]
+        and _delivered_at(deliveries[(row.view, row.view_by), row.member], row)
+        > begins[row.member, row.view, row.view_by]
     ]
     if not purges:
         return None
@@ -100,15 +105,12 @@ def early_purge(rows: list[Row], rng: random.Random) -> list[Row] | None:
     return rows
 
 
-def _delivered_at(rows: list[Row], purge: Row) -> int:
-    """When the last of those that delivered the last message of a purge did so."""
-    low, view = purge.low or 0, (purge.view, purge.view_by)
-    times = [
-        row.at
-        for row in rows
-        if _group_of(row) == (row.member, view, purge.member)
-        and (row.seqno or 0) <= low < (row.seqno or 0) + row.count
-    ]
+def _delivered_at(deliveries: list[Row], purge: Row) -> int:
+    """When the last of those that delivered the last message of a purge did so.
+
+    deliveries: of the sender that purges, in its view."""
+    low = purge.low or 0
+    times = [row.at for row in deliveries if 0 <= low - (row.seqno or 0) < row.count]
     return max(times, default=0)
 
 

@@ -2,6 +2,7 @@
 good ones and such that were spoilt in every way."""
 
 import random
+from itertools import islice
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_both_find_nothing_in_good_histories(seed: int) -> None:
     assert replay(invented(seed)) == []
 
 
-@pytest.mark.parametrize("seed", range(len(SEEDS)))
+@pytest.mark.parametrize("seed", quick_first(range(len(SEEDS)), 6))
 def test_both_find_nothing_in_what_a_world_did(seed: int) -> None:
     rows = simulated(seed, digests=True)
     assert check(rows, skips=False) == []
@@ -50,11 +51,13 @@ def test_both_find_what_was_spoilt_in_invented_histories(way: str) -> None:
     assert sum(agree(invented(seed), seed, way) for seed in range(25)) >= 5
 
 
+@pytest.mark.parametrize("enough", quick_first([4, len(SEEDS)], 1))
 @pytest.mark.parametrize("way", WAYS)
-def test_both_find_what_was_spoilt_in_simulated_histories(way: str) -> None:
+def test_both_find_what_was_spoilt_in_simulated_histories(way: str, enough: int) -> None:
+    """In this many worlds that have a place for it, or in all that have one."""
     digests = way == "contents"
-    tried = [agree(simulated(seed, digests=digests), seed, way) for seed in range(len(SEEDS))]
-    assert any(tried)
+    tried = (agree(simulated(seed, digests=digests), seed, way) for seed in range(len(SEEDS)))
+    assert any(list(islice(filter(None, tried), enough)))
 
 
 def agree(rows: list[Row], seed: int, way: str) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringcast.core.reliable.windows import BYTES_SLACK, ReceiveWindow
+from ringcast.core.reliable.windows import BYTES_SLACK, ReceiveWindow, SendWindow
 from tests.unit.core.batches import run, spans
 
 SIZE = 50_000
@@ -19,7 +19,7 @@ def test_what_lies_behind_a_gap_is_bounded_in_bytes(keep: bool) -> None:
     for seqno in range(2, 1_000):
         assert receiver.put(run(seqno, size=SIZE)) == []
     bound = 2 * MAX_BYTES + BYTES_SLACK
-    assert receiver.nbytes <= bound
+    assert receiver.nbytes == bound  # twenty-four messages fill it to the byte
     assert receiver.overflows == 998 - receiver.nbytes // SIZE
 
 
@@ -70,3 +70,25 @@ def test_of_a_run_that_does_not_fit_the_first_messages_are_taken() -> None:
     receiver = window(keep=True)
     assert spans(receiver.put(run(1, 200, SIZE))) == [(1, 26)]
     assert receiver.overflows == 174
+
+
+def test_bytes_that_wait_for_the_application_are_counted_run_by_run() -> None:
+    receiver = ReceiveWindow(10)
+    receiver.put(run(2, 2, size=5))
+    receiver.put(run(5, size=5))
+    assert spans(receiver.put(run(1, size=5))) == [(1, 1), (2, 3)]
+    assert (receiver.held_bytes, receiver.nbytes) == (20, 5)
+    receiver.put(run(4, size=5))
+    receiver.deliver(3)
+    assert receiver.held_bytes == 10
+    receiver.deliver(5)
+    assert receiver.held_bytes == 0
+
+
+def test_the_average_size_is_that_of_the_messages_that_are_kept() -> None:
+    sender = SendWindow(10, max_bytes=1, offset=5)
+    assert sender.message_bytes == 0
+    sender.append(run(0, 4, size=3))
+    assert sender.message_bytes == 3
+    sender.purge(8)
+    assert (sender.outstanding, sender.message_bytes) == (1, 3)

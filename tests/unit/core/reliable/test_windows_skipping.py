@@ -104,3 +104,25 @@ class TestSkipping:
         assert spans(window.get(whole(1, 9))) == [(1, 1), (4, 4)]
         window.purge(2)
         assert spans(window.get(whole(1, 9))) == [(4, 4)]
+
+
+def test_a_window_knows_how_many_messages_it_gave_up_and_which_was_the_last() -> None:
+    window = ReceiveWindow(10)
+    assert (window.skipped_count, window.skipped_to, window.holed) == (0, 0, 0)
+    window.put(run(3))
+    assert window.skip_within(1, 2) == 2
+    assert spans(window.hand()) == [Hole(1, 2), (3, 3)]
+    assert (window.skipped_count, window.skipped_to, window.holed) == (2, 0, 2)
+    window.skip(14)
+    assert (window.skipped_count, window.skipped_to) == (13, 14)
+
+
+def test_the_last_messages_of_a_view_are_stored_past_the_window() -> None:
+    window = ReceiveWindow(2, keep=True)
+    window.put(run(1, 2))
+    window.deliver(2)
+    assert window.put(run(3)) == []
+    assert window.overflows == 1
+    window.reach(100)
+    assert window.end == 4  # no more than the sender had room for
+    assert spans(window.put(run(3, 2))) == [(3, 4)]

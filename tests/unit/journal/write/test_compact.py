@@ -120,9 +120,13 @@ def test_large_segments_stay_and_the_target_bounds_what_is_made(tmp_path: Path) 
 
 
 def killed_everywhere(
-    tmp_path: Path, files: Callable[[Path, int], FaultyFiles], lost: Callable[[FaultyFiles], None]
+    tmp_path: Path,
+    files: Callable[[Path, int], FaultyFiles],
+    lost: Callable[[FaultyFiles], None],
+    every: int,
 ) -> int:
-    """Compactions that end before each of their operations: nothing is lost, nothing is double."""
+    """Compactions that end before each of their operations, or before every second or third one:
+    nothing is lost, nothing is double."""
     number = 0
     write(tmp_path / "whole")
     while True:
@@ -144,23 +148,27 @@ def killed_everywhere(
         assert all_rows(directory) == ALL, number
         compact(directory, files=FaultyFiles())
         check_compacted(directory)
-        number += 1
+        number += every
 
 
-def test_killed_at_every_operation(tmp_path: Path) -> None:
-    steps = killed_everywhere(tmp_path, lambda _, number: FaultyFiles(number), lambda _: None)
-    assert steps > 30
+@pytest.mark.parametrize("every", quick_first([4, 1], 1))
+def test_killed_at_every_operation(tmp_path: Path, every: int) -> None:
+    def files(_: Path, number: int) -> FaultyFiles:
+        return FaultyFiles(number)
+
+    assert killed_everywhere(tmp_path, files, lambda _: None, every) > 30
 
 
-@pytest.mark.parametrize("seed", quick_first([None, 1], 1))
-def test_the_power_fails_at_every_operation(tmp_path: Path, seed: int | None) -> None:
+@pytest.mark.parametrize("how", quick_first([(None, 3), (None, 1), (1, 1)], 1))
+def test_the_power_fails_at_every_operation(tmp_path: Path, how: tuple[int | None, int]) -> None:
+    seed, every = how
     chance = None if seed is None else random.Random(seed)
 
     def lose(disk: FaultyFiles) -> None:
         assert isinstance(disk, LosingFiles)
         disk.lose(chance)
 
-    assert killed_everywhere(tmp_path, LosingFiles, lose) > 30
+    assert killed_everywhere(tmp_path, LosingFiles, lose, every) > 30
 
 
 def test_a_stream_goes_on_exactly_once(tmp_path: Path) -> None:
