@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.buffers import Buffers, NoBuffers
 from ringcast.core.stack.datagram_size import DatagramSize
 from ringcast.core.stack.timers import Timers
 from ringcast.core.stack.tracer import Tracer
-from ringcast.core.wire.buffers import Buffers, NoBuffers
 from ringcast.core.wire.outbox import MTU, Outbox
 from ringcast.core.wire.seal import Seal
 

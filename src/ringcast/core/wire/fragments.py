@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import overload
 
 from ringcast.core.model.batch import Batch, Payload
-from ringcast.core.wire.buffers import Buffer
+from ringcast.core.model.buffers import Buffer
 from ringcast.core.wire.layout import FRAGMENT_HEADER, FRAGMENT_HEADER_SIZE
 
 COUNT_MAX = 2**32 - 1

@@ -43,7 +43,7 @@ def keep_what_is_freed() -> None:
 
 
 class BufferPool:
-    """The memory of one member's large messages (`core.wire.buffers.Buffers`)."""
+    """The memory of one member's large messages (`core.model.buffers.Buffers`)."""
 
     def __init__(self) -> None:
         keep_what_is_freed()
@@ -109,7 +109,7 @@ class _Mapping:
 
 
 class _PooledBuffer:
-    """What is lent for one message (`core.wire.buffers.Buffer`)."""
+    """What is lent for one message (`core.model.buffers.Buffer`)."""
 
     __slots__ = ("_memory", "view")
 
