@@ -27,7 +27,11 @@ All numbers are big-endian. The magic is `{layout.MAGIC.decode()}`. The head has
 {layout.HEADER_SIZE} bytes, the head of a frame {layout.FRAME_SIZE}. The group is BLAKE2b of its
 name, in 8 bytes; target 0 is every receiver. Flag {layout.FLAG_FULL_CHECKSUM} says that the
 checksum covers the payloads as well, flag {layout.FLAG_SEALED} that the datagram is sealed
-([security](../security.md)).
+([security](../security.md)), flag {layout.FLAG_PACKED} that
+it holds a part of a *packed* run: behind the DATA frame, which describes
+the whole run, stand the position of its bytes (4) in the messages of the
+run, one after the other, and the bytes; to the CRC of the head and the
+frame the position is added.
 
 ## How a field is written
 

@@ -19,7 +19,7 @@ class InspectedSeal:
 
     def seal(self, datagrams: Sequence[Datagram]) -> list[Datagram]:
         """The datagrams sealed."""
-        self.inner = [b"".join(buffers) for _, buffers, _ in datagrams]
+        self.inner = [b"".join(buffers) for _, buffers, *_ in datagrams]
         return self.group_seal.seal(datagrams)
 
     def open(self, datagram: bytes | memoryview) -> memoryview:

@@ -171,7 +171,7 @@ class GroupSeal:
             raise Closed("this member has sealed as much as one life may: join again")
         sealed: list[Datagram] = []
         self._counter += len(datagrams)
-        for target, buffers, nbytes in datagrams:
+        for target, buffers, nbytes, _ in datagrams:
             counter += 1
             count = COUNTER.pack(counter)
             whole = memoryview(b"".join(buffers))

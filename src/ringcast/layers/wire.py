@@ -37,7 +37,8 @@ from ringcast.core.wire.layout import (
     HEADER_SIZE,
     RANGES_MAX,
 )
-from ringcast.core.wire.outbox import Datagram, Outbox, Target
+from ringcast.core.wire.outbox import Datagram, Outbox, Target, without_trains
+from ringcast.core.wire.packed import Repairs, encode_packed, is_worth_packing
 from ringcast.core.wire.pieces import FRAME_MAX, split
 from ringcast.errors import ConfigError
 
@@ -85,6 +86,9 @@ class WirePart(Part):
         super().__init__(env)
         self.group = 0
         """The group's number on the wire; the stack sets it."""
+        self.sends_trains = False
+        """Whether the transport sends trains; the owner of the stack sets it."""
+        self._repairs = Repairs()
         self._seal = env.seal
         self._overhead = 0 if env.seal is None else env.seal.overhead
         size = DatagramSize(spec.mtu or max(MTU_MIN, env.mtu), is_given=spec.mtu > 0)
@@ -164,8 +168,16 @@ class WirePart(Part):
         return is_uniform and 2 * run.nbytes > self._budget and not self._full_checksum
 
     def _datagrams(self, run: Data) -> list[Datagram]:
+        if run.origin == self.env.me and self._is_packed(run):
+            trains = encode_packed(self.group, self.env.me, run, self._budget)
+            is_cut = self._seal is not None or not self.sends_trains
+            return list(without_trains(trains) if is_cut else trains)
         step = max(1, self._budget // run.size)
         return list(encode_run(self.group, self.env.me, run, step))
+
+    def _is_packed(self, run: Data) -> bool:
+        self._repairs.note(run)
+        return self._repairs.are_few and is_worth_packing(run, self._budget)
 
     def _pieces(self, frame: Frame) -> Iterable[Frame]:
         """A frame as frames that fit a datagram each."""

@@ -21,6 +21,8 @@ VERSION = 1
 FLAG_FULL_CHECKSUM = 1
 FLAG_SEALED = 2
 """The datagram is one of a closed group; see `seal`."""
+FLAG_PACKED = 8
+"""The datagram holds a part of a run as a stream of bytes; see `packed`."""
 VARIED = 0xFFFFFFFF
 """In the place of the common size of a run's messages: each message has a size of its own, and the
 sizes follow the head of the run."""
@@ -48,6 +50,7 @@ _GROUP_STREAM = "QQQQ"  # view number, view coordinator, start, origin
 _PAIR_STREAM = "Q"  # conn
 _BATCH = "QII"  # sent_at, flags, size
 _PLACE = "QQI"  # first, low, count
+_POSITION = "I"
 _FRAGMENT = "QIIQ"  # message, index, count, total
 
 
@@ -74,6 +77,8 @@ COMMON = _layout(_FRAME, _GROUP_STREAM, _BATCH)
 up once."""
 PLACE = _layout(_PLACE)
 """The end of a DATA frame, in which the datagrams of one batch differ."""
+POSITION = _layout(_POSITION)
+"""Behind the DATA frame of a packed run: where the bytes of the datagram belong."""
 FRAGMENT_HEADS = _layout(_FRAME, _GROUP_STREAM, _BATCH, _PLACE, _FRAGMENT)
 """A DATA frame with one fragment, and the fragment's header behind it."""
 FRAGMENT_PLACE = _layout(_PLACE, _FRAGMENT)
@@ -88,6 +93,8 @@ FRAGMENT_HEADER_SIZE = FRAGMENT_HEADER.size
 DATA_PAYLOADS_AT = HEADER_SIZE + DATA_SIZE
 """Where the payloads begin in a datagram that holds one run to the group and nothing else."""
 PAIR_PAYLOADS_AT = HEADER_SIZE + PAIR_SIZE
+PACKED_AT = DATA_PAYLOADS_AT + POSITION.size
+"""Where the bytes of messages begin in a datagram of a packed run."""
 PLACE_AT = DATA_PAYLOADS_AT - PLACE.size
 FRAGMENT_AT = DATA_PAYLOADS_AT + FRAGMENT_HEADER_SIZE
 """Where the fragment's bytes begin in a datagram that holds one fragment."""

@@ -3,6 +3,7 @@ of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ringcast.core.model.address import Address, Peer
@@ -21,12 +22,33 @@ GATHER_SIZE = 2_048
 them once more costs less than an entry each for the kernel."""
 
 
+TRAIN_MAX = 65_000
+"""Bytes of a train, for one system call; with its headers, an IP packet has up to 65,535."""
+TRAIN_SEGMENTS_MAX = 64
+"""Datagrams in a train."""
+
+
 class Datagram(NamedTuple):
     """What a transport sends: buffers for scatter/gather, `nbytes` in all."""
 
     target: Target
     buffers: list[Payload]
     nbytes: int
+    segment: int = 0
+    """Above 0 it is a train: datagrams of this size one after the other, the last one of which may
+    be shorter, in one buffer."""
+
+
+def without_trains(datagrams: Iterable[Datagram]) -> Iterator[Datagram]:
+    """The datagrams, those of a train each by itself."""
+    for datagram in datagrams:
+        if not datagram.segment:
+            yield datagram
+            continue
+        (train,), size = datagram.buffers, datagram.segment
+        for at in range(0, datagram.nbytes, size):
+            one = train[at : at + size]
+            yield Datagram(datagram.target, [one], len(one))
 
 
 class Outbox:

@@ -18,6 +18,7 @@ from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import decode, decode_frame
 from ringcast.core.wire.fastpath import RunReader, read_pair
 from ringcast.core.wire.frames import Frame, FramePiece
+from ringcast.core.wire.packed import PackedReader
 from ringcast.core.wire.pieces import PieceJoiner
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.seal import Seal
@@ -28,7 +29,17 @@ from ringcast.errors import RemoteError
 class Receiver:
     """Reads one member's datagrams, and hands the frames of each to `take` with their source."""
 
-    __slots__ = ("_counters", "_group", "_me", "_pieces", "_runs", "_seal", "_take", "placement")
+    __slots__ = (
+        "_counters",
+        "_group",
+        "_me",
+        "_packed",
+        "_pieces",
+        "_runs",
+        "_seal",
+        "_take",
+        "placement",
+    )
 
     def __init__(
         self,
@@ -44,6 +55,7 @@ class Receiver:
         self._counters = counters
         self._seal = seal
         self._runs = RunReader(group)
+        self._packed = PackedReader(group)
         self._pieces = PieceJoiner()
         self.placement = Placement(group)
         self.placement.is_used = seal is not None
@@ -85,7 +97,7 @@ class Receiver:
                 runs.run = run
             if placement.advertised is None:
                 self._take_run()  # It was the last fragment of its message.
-        elif not runs.extend(datagram):
+        elif not runs.extend(datagram) and not self._packed.read(datagram, view):
             self._take_run()
             if not runs.start(datagram, view):
                 self._take_datagram(datagram)
@@ -95,7 +107,8 @@ class Receiver:
     def _read_segments(self, segments: Segments, view: ViewId) -> None:
         """Read segments run by run: each run's first by itself, and those that continue it at
         once."""
-        data, size, at = segments.data, segments.size, 0
+        data, size = segments.data, segments.size
+        at = self._packed.read_train(data, size, view)
         while at < len(data):
             joined = self._runs.extend_by(data, at, size)
             at += joined * size
@@ -105,7 +118,14 @@ class Receiver:
 
     def _take_run(self) -> None:
         run, self._runs.run = self._runs.run, None
+        if self._packed.runs:
+            self._take_packed()
         if run is not None:
+            self._take((run,), run.origin)
+
+    def _take_packed(self) -> None:
+        runs, self._packed.runs = self._packed.runs, []
+        for run in runs:
             self._take((run,), run.origin)
 
     def _take_datagram(self, datagram: bytes | memoryview) -> None:

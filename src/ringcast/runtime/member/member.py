@@ -80,6 +80,8 @@ class Member:
             self.stack = spec.build(self.peer, group, *given)
             self.stack.env.buffers = pool = BufferPool()
             security.use(self.stack.receiver.placement)
+            if self.transport.offers().get("segmentation"):
+                self.stack.send_trains()
             if not self.stack.env.datagram_size.is_given:
                 self.transport.forbid_fragments()
             if observer is not None:

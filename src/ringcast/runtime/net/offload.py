@@ -12,14 +12,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ringcast.core.wire.outbox import Datagram, Target
+from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram, Target
 
 _UDP_SEGMENT = 103
 _UDP_GRO = 104
-SEGMENTS_MAX = 64
-BUFFER_MAX = 65_000
-"""Bytes in one system call; with its headers, an IP packet has up to 65,535."""
-SEGMENT_SIZE_MAX = BUFFER_MAX // 2
+SEGMENT_SIZE_MAX = TRAIN_MAX // 2
 UNSUPPORTED = frozenset(
     (errno.EINVAL, errno.EIO, errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EMSGSIZE)
 )
@@ -64,11 +61,15 @@ def grouped(datagrams: Sequence[Datagram]) -> Iterator[tuple[Target, Sequence[Da
     may be smaller."""
     begin = 0
     while begin < len(datagrams):
-        target, _, size = datagrams[begin]
-        end, last = begin + 1, begin + min(SEGMENTS_MAX, max(1, BUFFER_MAX // size))
+        target, _, size, segment = datagrams[begin]
+        if segment:  # It is a train already.
+            yield target, datagrams[begin : begin + 1]
+            begin += 1
+            continue
+        end, last = begin + 1, begin + min(TRAIN_SEGMENTS_MAX, max(1, TRAIN_MAX // size))
         while end < len(datagrams) and end < last:
             following = datagrams[end]
-            if following.target != target or following.nbytes > size:
+            if following.target != target or following.nbytes > size or following.segment:
                 break
             end += 1
             if following.nbytes < size:

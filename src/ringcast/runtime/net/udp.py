@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.batch import Payload
 from ringcast.core.wire.codec import source_of
-from ringcast.core.wire.outbox import GATHER_SIZE, MTU, Datagram, Target
+from ringcast.core.wire.outbox import GATHER_SIZE, MTU, Datagram, Target, without_trains
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.segments import Received, Segments
 from ringcast.errors import ConfigError
@@ -228,14 +229,15 @@ class UdpTransport:
         """Send; what the kernel does not take is dropped and counted."""
         if members and not self._is_strict:
             self._drop_foreign()
-        if self._segments and len(datagrams) > 1 and datagrams[0].nbytes <= SEGMENT_SIZE_MAX:
-            for target, group in grouped(datagrams):
-                if len(group) == 1 or not self._segments:
-                    self._send_each(group, members)
-                else:
-                    self._send_segments(target, group, members)
-        else:
+        first = datagrams[0]
+        if not first.segment and (len(datagrams) == 1 or first.nbytes > SEGMENT_SIZE_MAX):
             self._send_each(datagrams, members)
+            return
+        for target, group in grouped(datagrams):
+            if self._segments and (len(group) > 1 or group[0].segment):
+                self._send_segments(target, group, members)
+            else:
+                self._send_each(list(without_trains(group)), members)
 
     def _drop_foreign(self) -> None:
         self._is_strict = True
@@ -246,7 +248,7 @@ class UdpTransport:
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         nbytes = copies = 0
         sendto, sendmsg = self._unicast.sendto, self._unicast.sendmsg
-        for target, buffers, size in datagrams:
+        for target, buffers, size, _ in datagrams:
             addresses = self._addresses(target, members)
             count = len(buffers)
             is_gathered = GATHER_SIZE * count <= size and 1 < count <= GATHER_MAX
@@ -272,31 +274,39 @@ class UdpTransport:
         self, target: Target, group: Sequence[Datagram], members: Sequence[Address]
     ) -> None:
         """Send datagrams in one call; one by one from now on, if the kernel cannot cut them."""
-        data = b"".join([buffer for datagram in group for buffer in datagram.buffers])
-        request = segment_request(group[0].nbytes)
+        train = group[0]
+        if train.segment:
+            data, size = train.buffers[0], train.segment
+        else:
+            data, size = b"".join([part for one in group for part in one.buffers]), train.nbytes
+        count = -(-len(data) // size)
+        request = segment_request(size)
         addresses = self._addresses(target, members)
         for at, address in enumerate(addresses):
             try:
                 self._unicast.sendmsg((data,), request, 0, address)
             except OSError as error:
                 if error.errno in UNSUPPORTED:
-                    if not self._is_too_large(group[0].nbytes):
+                    if not self._is_too_large(size):
                         self._segments = False
                         log.info("no segmentation offload here (%s)", error.strerror)
                     for rest in addresses[at:]:
-                        for datagram in group:
-                            self._send_to(b"".join(datagram.buffers), rest)
+                        self._send_cut(data, size, rest)
                     break
-                if not self._is_report(error, group[0].nbytes):
-                    self._on_send_error(error, address, group[0].nbytes)
-                    continue
-                for datagram in group:
-                    self._send_to(b"".join(datagram.buffers), address)
-        self._multicasts += len(group) if addresses is self._everybody else 0
-        self.counters["sent_datagrams"] += len(group) * len(addresses)
+                if self._is_report(error, size):
+                    self._send_cut(data, size, address)
+                else:
+                    self._on_send_error(error, address, size)
+        self._multicasts += count if addresses is self._everybody else 0
+        self.counters["sent_datagrams"] += count * len(addresses)
         self.counters["sent_bytes"] += len(data) * len(addresses)
 
-    def _send_to(self, data: bytes, address: SocketAddress) -> None:
+    def _send_cut(self, data: Payload, size: int, address: SocketAddress) -> None:
+        """Send the datagrams of a train one by one."""
+        for begin in range(0, len(data), size):
+            self._send_to(data[begin : begin + size], address)
+
+    def _send_to(self, data: Payload, address: SocketAddress) -> None:
         try:
             self._unicast.sendto(data, address)
         except OSError as error:

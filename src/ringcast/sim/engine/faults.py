@@ -19,6 +19,7 @@ from ringcast.core.wire.frames import (
     UnicastLast,
     UnicastNak,
 )
+from ringcast.core.wire.packed import peek
 from ringcast.errors import LocalError, RemoteError
 
 
@@ -77,15 +78,12 @@ class Parcel:
     def frames(self) -> list[Frame]:
         """What is in it, parsed when first asked for; nothing when it is garbage."""
         if self._frames is None:
-            try:
-                self._frames = decode(self._inner, self.group)[1]
-            except RemoteError:
-                self._frames = []
+            self._frames = _frames(self._inner, self.group)
         return self._frames
 
     def without(self, lost: Iterable[Frame]) -> bytes:
-        """The datagram anew, without these frames; of a sealed one nothing is left."""
-        if self._inner is not self.data:
+        """The datagram anew, without these frames; of a sealed or a packed one nothing is left."""
+        if self._inner is not self.data or peek(self.data, self.group) is not None:
             return b""
         source, frames = decode(self.data, self.group)
         gone = {id(frame) for frame in lost}
@@ -93,6 +91,17 @@ class Parcel:
             fresh for fresh, frame in zip(frames, self.frames, strict=True) if id(frame) not in gone
         ]
         return b"".join(encode(self.group, source, kept)) if kept else b""
+
+
+def _frames(data: bytes, group: int) -> list[Frame]:
+    """What is in a datagram; nothing when it is garbage."""
+    packed = peek(data, group)
+    if packed is not None:
+        return [packed]
+    try:
+        return decode(data, group)[1]
+    except RemoteError:
+        return []
 
 
 def dropped(parcel: Parcel, target: str, rules: Sequence[Drop]) -> list[Frame]:
@@ -137,11 +146,7 @@ def spoil(data: bytes, group: int, rng: Random) -> bytes | None:
             spoilt += rng.randbytes(rng.randint(1, 64))
         case _:
             spoilt[rng.randrange(len(spoilt))] ^= 1 << rng.randrange(8)
-    try:
-        decode(bytes(spoilt), group)
-    except RemoteError:
-        return bytes(spoilt)
-    return None
+    return None if _frames(bytes(spoilt), group) else bytes(spoilt)
 
 
 class Partitions:

@@ -250,7 +250,7 @@ class World:
                 member.known[peer.address] = peer.endpoint  # A stranger may claim any address.
         stack.learned.clear()
         seal = stack.env.seal
-        for number, (target, buffers, _) in enumerate(stack.drain()):
+        for number, (target, buffers, *_) in enumerate(stack.drain()):
             data = b"".join(buffers)
             if len(data) > member.mtu and not stack.env.datagram_size.is_given:
                 self.lost["refused"] += 1

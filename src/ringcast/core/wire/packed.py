@@ -1,0 +1,354 @@
+"""Packed runs: the messages of a run as one stream of bytes that fills datagrams to their end.
+
+A message of 1,000 bytes leaves a quarter of an Ethernet packet empty. Here the messages of a run,
+all of one size, follow each other without a gap, and a datagram ends where it is full. Each
+datagram has the head of its run and the position of its bytes in the stream, so it stands alone
+when its neighbours are lost: the messages that are whole in it count. A message is not larger than
+the bytes of a datagram, so it lies in two of them at most, and its halves wait for each other.
+
+Only the position and the checksum differ between the datagrams of a run. The checksum is the CRC of
+the rest plus the position, so one struct writes a whole train of datagrams, and one reads it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from zlib import crc32
+
+from ringcast.core.model.address import Address
+from ringcast.core.model.batch import VIEW_PAYLOAD_SIZE, Payload
+from ringcast.core.model.view import NO_VIEW, ViewId
+from ringcast.core.wire.fragments import Fragments
+from ringcast.core.wire.frames import Data
+from ringcast.core.wire.layout import (
+    CHECKSUM,
+    DATA,
+    DATA_PAYLOADS_AT,
+    DATA_SIZE,
+    EVERYBODY,
+    FLAG_PACKED,
+    FRAMED_DATA,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC,
+    PACKED_AT,
+    POSITION,
+    VERSION,
+    is_run_in_bounds,
+    is_stream_in_bounds,
+)
+from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram
+from ringcast.core.wire.slices import cut_uniform
+
+WASTE_MIN = 1 / 8
+"""The share of a datagram that whole messages would leave empty, from which on runs are packed."""
+REPAIRS_MAX = 1 / 10
+"""The share of repairs in what is sent, up to which runs are packed. A lost datagram of a packed
+run costs up to three messages, so packing does not pay where many are lost."""
+_RECENT = 1 << 20
+"""Bytes after which what was sent before counts half."""
+STREAMS_MAX = 64
+"""Senders whose last run is remembered."""
+HALVES_MAX = 64
+"""Halves of messages that wait for the other half; beyond it the oldest is dropped, and its message
+is requested again."""
+MESSAGES_MAX = 1 << 20
+"""Messages in one run."""
+_CHECKSUM_END = 1 << 32
+_FIELDS = 5
+"""Fields of a datagram in a train: header, checksum, frame, position, bytes."""
+
+
+class Repairs:
+    """The share of messages that are sent again, in the bytes that were sent of late."""
+
+    __slots__ = ("_again", "_next", "_sent", "_view")
+
+    def __init__(self) -> None:
+        self._view: ViewId = NO_VIEW
+        self._next = 0
+        self._sent = self._again = 0.0
+
+    def note(self, run: Data) -> None:
+        """This run is sent."""
+        end = run.first + len(run.payloads)
+        if run.view != self._view:
+            self._view, self._next = run.view, end
+        elif run.first < self._next:
+            self._again += run.nbytes
+        self._next = max(self._next, end)
+        self._sent += run.nbytes
+        if self._sent > _RECENT:
+            self._sent /= 2
+            self._again /= 2
+
+    @property
+    def are_few(self) -> bool:
+        """Whether so little is lost that packing pays."""
+        return self._again <= REPAIRS_MAX * self._sent
+
+
+def is_worth_packing(run: Data, room: int) -> bool:
+    """Whether a run of messages of one size leaves too much of datagrams empty that hold up to
+    `room` bytes of whole messages."""
+    size, room = run.size, room - POSITION.size
+    return (
+        0 < size <= room
+        and size < VIEW_PAYLOAD_SIZE
+        and run.nbytes > room
+        and room % size > WASTE_MIN * room
+        and len(run.payloads) <= MESSAGES_MAX
+        and not isinstance(run.payloads, Fragments)
+    )
+
+
+def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator[Datagram]:
+    """Trains of datagrams that hold up to `room` bytes behind the head of a DATA frame."""
+    header = HEADER.pack(
+        MAGIC, VERSION, FLAG_PACKED, group, source, EVERYBODY, DATA_SIZE + POSITION.size
+    )
+    frame = FRAMED_DATA.pack(
+        Data.code,
+        DATA.size + POSITION.size,
+        *run.view,
+        run.start,
+        run.origin,
+        run.sent_at,
+        run.flags,
+        run.size,
+        run.first,
+        run.low,
+        len(run.payloads),
+    )
+    checksum, step = crc32(frame, crc32(header)), room - POSITION.size
+    payloads, size = run.payloads, run.size
+    assert len(payloads) * size == run.nbytes
+    segment = PACKED_AT + step
+    most = max(1, min(TRAIN_SEGMENTS_MAX, TRAIN_MAX // segment))
+    for at in range(0, run.nbytes, most * step):
+        end = min(run.nbytes, at + most * step)
+        count, rest = divmod(end - at, step)
+        stream = b"".join(payloads[at // size : -(-end // size)])
+        begin, train = at % size, b""
+        if count:
+            fields: list[object] = [header, 0, frame, 0, b""] * count
+            fields[1::_FIELDS] = _checksums(checksum, at, step, count)
+            fields[3::_FIELDS] = range(at, at + count * step, step)
+            fields[4::_FIELDS] = _bytes_cutter(count, step).unpack_from(stream, begin)
+            train = _train(count, step).pack(*fields)
+        if rest:
+            ending = CHECKSUM.pack((checksum + end - rest) % _CHECKSUM_END)
+            head = b"".join((header, ending, frame, POSITION.pack(end - rest)))
+            train = b"".join((train, head, stream[begin + count * step :]))
+        yield Datagram(None, [train], len(train), segment if len(train) > segment else 0)
+
+
+def _checksums(checksum: int, at: int, step: int, count: int) -> Sequence[int]:
+    """The checksums of datagrams at these positions."""
+    first = (checksum + at) % _CHECKSUM_END
+    found = range(first, first + count * step, step)
+    return found if found[-1] < _CHECKSUM_END else [value % _CHECKSUM_END for value in found]
+
+
+@lru_cache(64)
+def _train(count: int, step: int) -> struct.Struct:
+    """Datagrams one after the other, as their fields."""
+    return struct.Struct("!" + f"{HEADER.size}sI{DATA_PAYLOADS_AT - HEADER_SIZE}sI{step}s" * count)
+
+
+@lru_cache(64)
+def _bytes_cutter(count: int, step: int) -> struct.Struct:
+    return struct.Struct(f"{step}s" * count)
+
+
+class _Stream:
+    """The run that a sender sent last, as the heads of its datagrams describe it."""
+
+    __slots__ = ("at", "checksum", "end", "frame", "run", "tail")
+
+    def __init__(self, frame: bytes, checksum: int, run: Data, count: int) -> None:
+        self.frame = frame
+        self.checksum = checksum
+        self.run = run
+        """The run without its messages."""
+        self.end = count * run.size
+        """Bytes of all messages."""
+        self.at = -1
+        """Where the datagram that continues the last one begins."""
+        self.tail = b""
+        """The beginning of a message whose end is in that datagram."""
+
+
+class PackedReader:
+    """Reads datagrams of packed runs, and puts halves of messages together."""
+
+    __slots__ = ("_group", "_halves", "_streams", "runs")
+
+    def __init__(self, group: int) -> None:
+        self._group = group
+        self._streams: dict[bytes, _Stream] = {}
+        """By the header of their datagrams, which names the sender."""
+        self._halves: dict[tuple[ViewId, Address, int], tuple[bool, bytes]] = {}
+        """Whether it is the beginning, and the bytes, by the message."""
+        self.runs: list[Data] = []
+        """What was read; the receiver that takes it makes the list empty."""
+
+    def read(self, datagram: bytes | memoryview, view: ViewId) -> bool:
+        """Read one datagram; False if it is not one of a packed run. `view` is the one that is
+        expected, for which no new id is made."""
+        if len(datagram) <= PACKED_AT or datagram[3] != FLAG_PACKED:
+            return False
+        stream = self._stream(datagram, view)
+        (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
+        (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+        content = bytes(datagram[PACKED_AT:])
+        if stream is None or checksum != (stream.checksum + position) % _CHECKSUM_END:
+            return False
+        if position + len(content) > stream.end:
+            return False
+        self._add(stream, position, content)
+        return True
+
+    def read_train(self, data: bytes, size: int, view: ViewId) -> int:
+        """Read datagrams of one size at once if all of them follow each other in one run; how many
+        bytes were read, 0 if they do not."""
+        count, step = len(data) // size, size - PACKED_AT
+        if step <= 0 or data[3] != FLAG_PACKED:
+            return 0
+        stream = self._stream(data, view)
+        fields = _train(count, step).unpack_from(data)
+        position = fields[3]
+        if (
+            stream is None
+            or position + count * step > stream.end
+            or fields[2::_FIELDS] != (stream.frame,) * count
+            or fields[0::_FIELDS] != fields[:1] * count
+            or fields[3::_FIELDS] != tuple(range(position, position + count * step, step))
+            or fields[1::_FIELDS] != tuple(_checksums(stream.checksum, position, step, count))
+        ):
+            return 0
+        self._add(stream, position, b"".join(fields[4::_FIELDS]))
+        return count * size
+
+    def _stream(self, datagram: bytes | memoryview, view: ViewId) -> _Stream | None:
+        """The run that a datagram is of; None if its head is not right."""
+        header = bytes(datagram[: HEADER.size])
+        frame = bytes(datagram[HEADER_SIZE:DATA_PAYLOADS_AT])
+        stream = self._streams.get(header)
+        if stream is not None and stream.frame == frame:
+            return stream
+        fresh = _parse(header, frame, self._group, view)
+        if fresh is None:
+            return None
+        (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
+        (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+        if checksum != (fresh.checksum + position) % _CHECKSUM_END:
+            return None
+        if stream is not None:
+            self._keep_tail(stream)
+        elif len(self._streams) >= STREAMS_MAX:
+            del self._streams[next(iter(self._streams))]
+        self._streams[header] = fresh
+        return fresh
+
+    def _add(self, stream: _Stream, position: int, content: bytes) -> None:
+        """Take the bytes of a run from this position on."""
+        size, end = stream.run.size, position + len(content)
+        if position == stream.at:
+            content = stream.tail + content
+        else:
+            self._keep_tail(stream)
+            missing = -position % size
+            if missing > len(content):
+                return  # The middle of a message, which no sender makes.
+            if missing:
+                self._join(stream, position // size, False, content[:missing])
+                content = content[missing:]
+        count, rest = divmod(len(content), size)
+        stream.at, stream.tail = end, content[count * size :] if rest else b""
+        if count:
+            self._emit(stream, (end - len(content)) // size, cut_uniform(content, count, size, 0))
+        if self._halves and rest and self._key(stream.run, end // size) in self._halves:
+            self._keep_tail(stream)
+
+    def _keep_tail(self, stream: _Stream) -> None:
+        """Have the beginning of a message wait for its end, or put it to the end that waits."""
+        if stream.tail:
+            self._join(stream, stream.at // stream.run.size, True, stream.tail)
+            stream.at, stream.tail = -1, b""
+
+    def _join(self, stream: _Stream, index: int, is_beginning: bool, half: bytes) -> None:
+        """Put a half of a message to the other one, or have it wait."""
+        run, halves = stream.run, self._halves
+        key = self._key(run, index)
+        other = halves.pop(key, None)
+        if other is not None and other[0] != is_beginning and len(other[1]) + len(half) == run.size:
+            self._emit(stream, index, [half + other[1] if is_beginning else other[1] + half])
+            return
+        if len(halves) >= HALVES_MAX:
+            del halves[next(iter(halves))]
+        halves[key] = is_beginning, half
+
+    @staticmethod
+    def _key(run: Data, index: int) -> tuple[ViewId, Address, int]:
+        return run.view, run.origin, run.first + index
+
+    def _emit(self, stream: _Stream, index: int, payloads: list[Payload]) -> None:
+        """Add messages to the last run if they continue it, else as a run of their own."""
+        run, nbytes = stream.run, len(payloads) * stream.run.size
+        first = run.first + index
+        last = self.runs[-1] if self.runs else None
+        if (
+            last is not None
+            and last.origin == run.origin
+            and last.sent_at == run.sent_at
+            and last.first + len(last.payloads) == first
+            and (last.view, last.low, last.flags, last.size, last.start)
+            == (run.view, run.low, run.flags, run.size, run.start)
+            and isinstance(last.payloads, list)
+        ):
+            last.payloads += payloads
+            last.nbytes += nbytes
+        else:
+            self.runs.append(replace(run, first=first, payloads=payloads, nbytes=nbytes))
+
+
+def peek(datagram: bytes, group: int) -> Data | None:
+    """The messages that a datagram of a packed run touches, whole or not; None for every other
+    datagram."""
+    reader = PackedReader(group)
+    if not reader.read(datagram, NO_VIEW):
+        return None
+    (stream,) = reader._streams.values()
+    run = stream.run
+    (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+    first, end = position // run.size, -(-(position + len(datagram) - PACKED_AT) // run.size)
+    payloads: list[Payload] = [b""] * (end - first)
+    return replace(run, first=run.first + first, payloads=payloads)
+
+
+def _parse(header: bytes, frame: bytes, group: int, view: ViewId) -> _Stream | None:
+    """What the head of a datagram says of its run; None if it is not right."""
+    magic, version, flags, its_group, source, target, control_size = HEADER.unpack(header)
+    (
+        code, length, number, coordinator, start, origin, sent_at, run_flags, size, first, low,
+        count,
+    ) = FRAMED_DATA.unpack(frame)  # fmt: skip
+    if (
+        (magic, version, flags, its_group) != (MAGIC, VERSION, FLAG_PACKED, group)
+        or (target, control_size) != (EVERYBODY, DATA_SIZE + POSITION.size)
+        or (code, length) != (Data.code, DATA.size + POSITION.size)
+        or source != origin
+        or not 0 < size < VIEW_PAYLOAD_SIZE
+        or not 0 < count <= MESSAGES_MAX
+        or not is_stream_in_bounds(number, start)
+        or not is_run_in_bounds(first, low, count, sent_at, run_flags)
+    ):
+        return None
+    if number != view.number or coordinator != view.coordinator:
+        view = ViewId(number, Address(coordinator))
+    run = Data(view, start, Address(origin), first, low, sent_at, run_flags, [], 0, size)
+    return _Stream(frame, crc32(frame, crc32(header)), run, count)
