@@ -86,8 +86,6 @@ class WirePart(Part):
         super().__init__(env)
         self.group = 0
         """The group's number on the wire; the stack sets it."""
-        self.sends_trains = False
-        """Whether the transport sends trains; the owner of the stack sets it."""
         self._repairs = Repairs()
         self._seal = env.seal
         self._overhead = 0 if env.seal is None else env.seal.overhead
@@ -170,7 +168,7 @@ class WirePart(Part):
     def _datagrams(self, run: Data) -> list[Datagram]:
         if run.origin == self.env.me and self._is_packed(run):
             trains = encode_packed(self.group, self.env.me, run, self._budget)
-            is_cut = self._seal is not None or not self.sends_trains
+            is_cut = self._seal is not None or not self.env.sends_trains
             return list(without_trains(trains) if is_cut else trains)
         step = max(1, self._budget // run.size)
         return list(encode_run(self.group, self.env.me, run, step))

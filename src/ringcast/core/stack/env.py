@@ -52,6 +52,7 @@ class Env:
         "peer",
         "rng",
         "seal",
+        "sends_trains",
         "timers",
         "tracer",
         "witness",
@@ -81,6 +82,8 @@ class Env:
         """Seals what leaves and opens what arrives, in a closed group."""
         self.buffers: Buffers = NoBuffers()
         """Who lends memory for large messages."""
+        self.sends_trains = False
+        """Whether the transport sends datagrams of one size as one buffer; its owner sets it."""
         self.timers: Timers[Part] = Timers()
         self.out = Outbox()
         self.counters: Counter[str] = Counter()

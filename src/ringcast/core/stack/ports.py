@@ -358,7 +358,6 @@ class Packer(Protocol):
     """What makes datagrams of frames."""
 
     group: int
-    sends_trains: bool
 
     def pack(self, out: Outbox) -> list[Datagram]:
         """The outbox as datagrams."""

@@ -213,10 +213,6 @@ class Stack:
 
     # What the owner reads ------------------------------------------------------------------------
 
-    def send_trains(self) -> None:
-        """The transport takes trains: many datagrams of one size in one buffer."""
-        self._built.wire.sends_trains = True
-
     def drain(self) -> list[Datagram]:
         """The datagrams to be sent, in order; they are the caller's from here on."""
         return self._built.wire.pack(self.env.out)

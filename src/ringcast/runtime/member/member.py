@@ -80,8 +80,7 @@ class Member:
             self.stack = spec.build(self.peer, group, *given)
             self.stack.env.buffers = pool = BufferPool()
             security.use(self.stack.receiver.placement)
-            if self.transport.offers().get("segmentation"):
-                self.stack.send_trains()
+            self.stack.env.sends_trains = bool(self.transport.offers().get("segmentation"))
             if not self.stack.env.datagram_size.is_given:
                 self.transport.forbid_fragments()
             if observer is not None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ringcast.core.model.buffers import Buffers, NoBuffers
-from ringcast.runtime.net.buffer_pool import BufferPool
+from ringcast.runtime.net.buffer_pool import LARGE_BYTES, BufferPool
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 40])
@@ -15,9 +15,9 @@ def test_no_buffers_lend_nothing_and_have_nothing_to_give_back(size: int) -> Non
 
 def test_the_pool_of_a_member_lends_what_was_asked_for() -> None:
     buffers: Buffers = BufferPool()
-    buffer = buffers.lend(1 << 22)
+    buffer = buffers.lend(LARGE_BYTES)
     assert buffer is not None
-    buffer.prepare(1 << 22)
-    assert len(buffer.view) >= 1 << 22
+    buffer.prepare(LARGE_BYTES)
+    assert len(buffer.view) >= LARGE_BYTES
     buffer.view[:4] = b"data"
     assert bytes(buffer.view[:4]) == b"data"
