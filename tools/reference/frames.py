@@ -29,9 +29,8 @@ name, in 8 bytes; target 0 is every receiver. Flag {layout.FLAG_FULL_CHECKSUM} s
 checksum covers the payloads as well, flag {layout.FLAG_SEALED} that the datagram is sealed
 ([security](../security.md)), flag {layout.FLAG_PACKED} that
 it holds a part of a *packed* run: behind the DATA frame, which describes
-the whole run, stand the position of its bytes (4) in the messages of the
-run, one after the other, and the bytes; to the CRC of the head and the
-frame the position is added.
+the whole run, stand the position of its bytes (4, twice) in the messages of
+the run, one after the other, and the bytes.
 
 ## How a field is written
 

@@ -50,7 +50,7 @@ _GROUP_STREAM = "QQQQ"  # view number, view coordinator, start, origin
 _PAIR_STREAM = "Q"  # conn
 _BATCH = "QII"  # sent_at, flags, size
 _PLACE = "QQI"  # first, low, count
-_POSITION = "I"
+_POSITION = "Q"
 _FRAGMENT = "QIIQ"  # message, index, count, total
 
 
@@ -78,7 +78,7 @@ up once."""
 PLACE = _layout(_PLACE)
 """The end of a DATA frame, in which the datagrams of one batch differ."""
 POSITION = _layout(_POSITION)
-"""Behind the DATA frame of a packed run: where the bytes of the datagram belong."""
+"""Behind the DATA frame of a packed run: where the bytes of the datagram belong; see `packed`."""
 FRAGMENT_HEADS = _layout(_FRAME, _GROUP_STREAM, _BATCH, _PLACE, _FRAGMENT)
 """A DATA frame with one fragment, and the fragment's header behind it."""
 FRAGMENT_PLACE = _layout(_PLACE, _FRAGMENT)

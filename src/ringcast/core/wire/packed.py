@@ -6,8 +6,9 @@ datagram has the head of its run and the position of its bytes in the stream, so
 when its neighbours are lost: the messages that are whole in it count. A message is not larger than
 the bytes of a datagram, so it lies in two of them at most, and its halves wait for each other.
 
-Only the position and the checksum differ between the datagrams of a run. The checksum is the CRC of
-the rest plus the position, so one struct writes a whole train of datagrams, and one reads it.
+Only the position differs between the datagrams of a run. The checksum covers what they have in
+common, and the position stands there twice. So one struct writes a whole train of datagrams, and
+one reads it: a head, the position, and bytes, again and again.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ HALVES_MAX = 64
 is requested again."""
 MESSAGES_MAX = 1 << 20
 """Messages in one run."""
-_CHECKSUM_END = 1 << 32
-_FIELDS = 5
-"""Fields of a datagram in a train: header, checksum, frame, position, bytes."""
+_TWICE = (1 << 32) + 1
+"""A position times this is the position in each half of its field."""
+_FIELDS = 3
+"""Fields of a datagram in a train: head, position twice, bytes."""
 
 
 class Repairs:
@@ -123,7 +125,8 @@ def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator
         run.low,
         len(run.payloads),
     )
-    checksum, step = crc32(frame, crc32(header)), room - POSITION.size
+    head = b"".join((header, CHECKSUM.pack(crc32(frame, crc32(header))), frame))
+    step = room - POSITION.size
     payloads, size = run.payloads, run.size
     assert len(payloads) * size == run.nbytes
     segment = PACKED_AT + step
@@ -134,29 +137,25 @@ def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator
         stream = b"".join(payloads[at // size : -(-end // size)])
         begin, train = at % size, b""
         if count:
-            fields: list[object] = [header, 0, frame, 0, b""] * count
-            fields[1::_FIELDS] = _checksums(checksum, at, step, count)
-            fields[3::_FIELDS] = range(at, at + count * step, step)
-            fields[4::_FIELDS] = _bytes_cutter(count, step).unpack_from(stream, begin)
+            fields: list[object] = [head, 0, b""] * count
+            fields[1::_FIELDS] = _positions(at, step, count)
+            fields[2::_FIELDS] = _bytes_cutter(count, step).unpack_from(stream, begin)
             train = _train(count, step).pack(*fields)
         if rest:
-            ending = CHECKSUM.pack((checksum + end - rest) % _CHECKSUM_END)
-            head = b"".join((header, ending, frame, POSITION.pack(end - rest)))
-            train = b"".join((train, head, stream[begin + count * step :]))
+            position = POSITION.pack((end - rest) * _TWICE)
+            train = b"".join((train, head, position, stream[begin + count * step :]))
         yield Datagram(None, [train], len(train), segment if len(train) > segment else 0)
 
 
-def _checksums(checksum: int, at: int, step: int, count: int) -> Sequence[int]:
-    """The checksums of datagrams at these positions."""
-    first = (checksum + at) % _CHECKSUM_END
-    found = range(first, first + count * step, step)
-    return found if found[-1] < _CHECKSUM_END else [value % _CHECKSUM_END for value in found]
+def _positions(at: int, step: int, count: int) -> range:
+    """The fields with the positions of datagrams that follow each other."""
+    return range(at * _TWICE, (at + count * step) * _TWICE, step * _TWICE)
 
 
 @lru_cache(64)
 def _train(count: int, step: int) -> struct.Struct:
     """Datagrams one after the other, as their fields."""
-    return struct.Struct("!" + f"{HEADER.size}sI{DATA_PAYLOADS_AT - HEADER_SIZE}sI{step}s" * count)
+    return struct.Struct("!" + f"{DATA_PAYLOADS_AT}sQ{step}s" * count)
 
 
 @lru_cache(64)
@@ -167,11 +166,11 @@ def _bytes_cutter(count: int, step: int) -> struct.Struct:
 class _Stream:
     """The run that a sender sent last, as the heads of its datagrams describe it."""
 
-    __slots__ = ("at", "checksum", "end", "frame", "run", "tail")
+    __slots__ = ("at", "end", "head", "run", "tail")
 
-    def __init__(self, frame: bytes, checksum: int, run: Data, count: int) -> None:
-        self.frame = frame
-        self.checksum = checksum
+    def __init__(self, head: bytes, run: Data, count: int) -> None:
+        self.head = head
+        """What all its datagrams begin with."""
         self.run = run
         """The run without its messages."""
         self.end = count * run.size
@@ -201,15 +200,13 @@ class PackedReader:
         expected, for which no new id is made."""
         if len(datagram) <= PACKED_AT or datagram[3] != FLAG_PACKED:
             return False
-        stream = self._stream(datagram, view)
-        (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
-        (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
-        content = bytes(datagram[PACKED_AT:])
-        if stream is None or checksum != (stream.checksum + position) % _CHECKSUM_END:
+        (twice,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+        position, rest = divmod(twice, _TWICE)
+        stream = None if rest else self._stream(bytes(datagram[:DATA_PAYLOADS_AT]), view)
+        nbytes = len(datagram) - PACKED_AT
+        if stream is None or position + nbytes > stream.end:
             return False
-        if position + len(content) > stream.end:
-            return False
-        self._add(stream, position, content)
+        self._add(stream, position, (bytes(datagram[PACKED_AT:]),), nbytes)
         return True
 
     def read_train(self, data: bytes, size: int, view: ViewId) -> int:
@@ -218,34 +215,26 @@ class PackedReader:
         count, step = len(data) // size, size - PACKED_AT
         if step <= 0 or data[3] != FLAG_PACKED:
             return 0
-        stream = self._stream(data, view)
         fields = _train(count, step).unpack_from(data)
-        position = fields[3]
-        if (
-            stream is None
-            or position + count * step > stream.end
-            or fields[2::_FIELDS] != (stream.frame,) * count
-            or fields[0::_FIELDS] != fields[:1] * count
-            or fields[3::_FIELDS] != tuple(range(position, position + count * step, step))
-            or fields[1::_FIELDS] != tuple(_checksums(stream.checksum, position, step, count))
-        ):
+        position, head = fields[1] // _TWICE, fields[0]
+        if fields[0::_FIELDS] != (head,) * count:
             return 0
-        self._add(stream, position, b"".join(fields[4::_FIELDS]))
+        if fields[1::_FIELDS] != tuple(_positions(position, step, count)):
+            return 0
+        stream = self._stream(head, view)
+        if stream is None or position + count * step > stream.end:
+            return 0
+        self._add(stream, position, fields[2::_FIELDS], count * step)
         return count * size
 
-    def _stream(self, datagram: bytes | memoryview, view: ViewId) -> _Stream | None:
-        """The run that a datagram is of; None if its head is not right."""
-        header = bytes(datagram[: HEADER.size])
-        frame = bytes(datagram[HEADER_SIZE:DATA_PAYLOADS_AT])
+    def _stream(self, head: bytes, view: ViewId) -> _Stream | None:
+        """The run that a datagram with this head is of; None if the head is not right."""
+        header = head[: HEADER.size]
         stream = self._streams.get(header)
-        if stream is not None and stream.frame == frame:
+        if stream is not None and stream.head == head:
             return stream
-        fresh = _parse(header, frame, self._group, view)
+        fresh = _parse(head, self._group, view)
         if fresh is None:
-            return None
-        (checksum,) = CHECKSUM.unpack_from(datagram, HEADER.size)
-        (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
-        if checksum != (fresh.checksum + position) % _CHECKSUM_END:
             return None
         if stream is not None:
             self._keep_tail(stream)
@@ -254,14 +243,14 @@ class PackedReader:
         self._streams[header] = fresh
         return fresh
 
-    def _add(self, stream: _Stream, position: int, content: bytes) -> None:
-        """Take the bytes of a run from this position on."""
-        size, end = stream.run.size, position + len(content)
+    def _add(self, stream: _Stream, position: int, contents: Sequence[bytes], nbytes: int) -> None:
+        """Take bytes of a run, `nbytes` in all, from this position on."""
+        size, end = stream.run.size, position + nbytes
         if position == stream.at:
-            content = stream.tail + content
+            content = b"".join((stream.tail, *contents))
         else:
             self._keep_tail(stream)
-            missing = -position % size
+            content, missing = b"".join(contents), -position % size
             if missing > len(content):
                 return  # The middle of a message, which no sender makes.
             if missing:
@@ -313,7 +302,11 @@ class PackedReader:
             last.payloads += payloads
             last.nbytes += nbytes
         else:
-            self.runs.append(replace(run, first=first, payloads=payloads, nbytes=nbytes))
+            part = Data(
+                run.view, run.start, run.origin, first, run.low, run.sent_at, run.flags, payloads,
+                nbytes, run.size,
+            )  # fmt: skip
+            self.runs.append(part)
 
 
 def peek(datagram: bytes, group: int) -> Data | None:
@@ -324,14 +317,17 @@ def peek(datagram: bytes, group: int) -> Data | None:
         return None
     (stream,) = reader._streams.values()
     run = stream.run
-    (position,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+    position = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)[0] // _TWICE
     first, end = position // run.size, -(-(position + len(datagram) - PACKED_AT) // run.size)
     payloads: list[Payload] = [b""] * (end - first)
     return replace(run, first=run.first + first, payloads=payloads)
 
 
-def _parse(header: bytes, frame: bytes, group: int, view: ViewId) -> _Stream | None:
+def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
     """What the head of a datagram says of its run; None if it is not right."""
+    header, frame = head[: HEADER.size], head[HEADER_SIZE:]
+    if CHECKSUM.unpack_from(head, HEADER.size) != (crc32(frame, crc32(header)),):
+        return None
     magic, version, flags, its_group, source, target, control_size = HEADER.unpack(header)
     (
         code, length, number, coordinator, start, origin, sent_at, run_flags, size, first, low,
@@ -351,4 +347,4 @@ def _parse(header: bytes, frame: bytes, group: int, view: ViewId) -> _Stream | N
     if number != view.number or coordinator != view.coordinator:
         view = ViewId(number, Address(coordinator))
     run = Data(view, start, Address(origin), first, low, sent_at, run_flags, [], 0, size)
-    return _Stream(frame, crc32(frame, crc32(header)), run, count)
+    return _Stream(head, run, count)
