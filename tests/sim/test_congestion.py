@@ -78,6 +78,33 @@ def test_a_narrow_link_is_used_without_waste_from_the_start(
     assert_calm(net)
 
 
+@pytest.mark.parametrize(
+    ("delay", "queue", "before", "seconds"),
+    [
+        pytest.param(0.001, 300_000, 0.3, 0.2),
+        pytest.param(0.02, 300_000, 0.8, 0.4, marks=pytest.mark.slow),
+        pytest.param(0.1, 25_000_000, 3.0, 0.5, marks=pytest.mark.slow),
+    ],
+)
+def test_a_long_path_of_a_gigabit_is_filled_where_the_window_allows_it(
+    delay: float, queue: int, before: float, seconds: float
+) -> None:
+    """docs/networks.md has the formula for the window; short queues end slow start early."""
+    link = 1_000 * MBIT
+    flight = int(max(4_000_000, 1.5 * link * 2 * delay))
+    spec = presets.lan().replace(Wire(mtu=1_472))
+    spec = spec.replace(
+        "NakAck4", flight_bytes=flight, max_bytes=2 * flight, capacity=4 * flight // SIZE
+    )
+    net = World(seed=1, spec=spec, keep=False, downlink=link, delay=delay, queue=queue)
+    a, b = net.join("a", "b")
+    feed(a, int((before + seconds) * 1.3 * link / PACKET))
+    net.run(before)
+    assert rate(net, b, seconds) >= 0.8 * link
+    assert overhead(a) <= 1.15
+    assert_calm(net)
+
+
 @pytest.mark.parametrize("queue", [64_000, 300_000])
 def test_a_sender_that_is_woken_late_uses_a_narrow_link(queue: int) -> None:
     net = world(queue=queue, downlink=20 * MBIT)

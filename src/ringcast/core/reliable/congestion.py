@@ -51,9 +51,12 @@ STARTUP_GAIN = 2.0
 """The pace from the first loss on, until the rate stops growing."""
 STARTUP_GROWTH = 1.25
 STARTUP_SAMPLES = 3
-"""Samples without such growth after which the path counts as full."""
+STARTUP_ROUNDS = 3
+"""The path counts as full after this many samples and round trips without such growth."""
 STARTUP_LOST_MAX = 0.1
 """The path is full as well when more than this was lost, in relation to the window."""
+STARTUP_LOST_ROUNDS = 1.5
+"""What is requested within this many round trips after the start was lost before it."""
 PHASE_SECONDS = 0.03
 """The least seconds of a phase, so that a whole sample falls into a probe; else a round trip, or
 the time of eight datagrams."""
@@ -85,6 +88,7 @@ class Congestion:
 
     __slots__ = (
         "_best",
+        "_best_at",
         "_bound",
         "_budget",
         "_budget_at",
@@ -105,6 +109,7 @@ class Congestion:
         "_repaired_bytes",
         "_sent_bytes",
         "_stale",
+        "_started_at",
         "free_since",
         "is_paced",
         "next_mark",
@@ -137,7 +142,8 @@ class Congestion:
         """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
         """The rate when the last probe began."""
-        self._is_starting, self._best, self._stale = False, 0.0, 0
+        self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
+        self._started_at = 0.0
         self._mark_highs: list[int] = []
         self._mark_times: list[float] = []
         self.next_mark = 0.0
@@ -242,10 +248,9 @@ class Congestion:
             # a probe that did not make up for them would find less than the last one.
             self._gain *= 1 + min(self._repaired_bytes / max(1.0, self._sent_bytes), REPAIRS_MAX)
             self._sent_bytes, self._repaired_bytes = self._sent_bytes / 2, self._repaired_bytes / 2
-        slowest = max([path.base_rtt for path in self._counted()], default=0.0)
         acks = PHASE_ACKS * ACK_SECONDS * len(self.paths)
-        seconds = max(PHASE_SECONDS, acks, slowest, 8 * min(self._env.mtu, 1_500) / self.rate)
-        self._phase_end = now + seconds
+        datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
+        self._phase_end = now + max(PHASE_SECONDS, acks, self._slowest(), datagrams)
 
     # Acks and requests ---------------------------------------------------------------------------
 
@@ -276,10 +281,12 @@ class Congestion:
     def _watch_start(self) -> None:
         """End the start when the rate does not grow any more."""
         if self.rate >= STARTUP_GROWTH * self._best:
-            self._best, self._stale = self.rate, 0
+            self._best, self._best_at, self._stale = self.rate, self._env.now, 0
             return
         self._stale += 1
-        if self._stale >= STARTUP_SAMPLES * len(self.paths):
+        rounds = STARTUP_ROUNDS * self._slowest()
+        has_waited = self._env.now >= self._best_at + rounds
+        if has_waited and self._stale >= STARTUP_SAMPLES * len(self.paths):
             self._end_start()
 
     def _end_start(self) -> None:
@@ -298,7 +305,8 @@ class Congestion:
             path.on_lost(count, self._env.now)
             self._update(self._env.now)
             is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
-            if self._is_starting and is_much and path.is_measured:
+            is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt
+            if self._is_starting and is_much and is_recent and path.is_measured:
                 self._end_start()
 
     def round_trip(self, member: Address) -> float:
@@ -318,11 +326,15 @@ class Congestion:
         self.window = int(window)
         if rate and not self.is_paced:
             self._budget, self._budget_at, self.ready_at = float(WINDOW_BYTES_MIN), now, now
-            self._is_starting, self._best, self._stale = True, rate, 0
-            self._gain, self._phase_end = STARTUP_GAIN, math.inf
+            self._is_starting, self._best, self._best_at, self._stale = True, rate, now, 0
+            self._gain, self._phase_end, self._started_at = STARTUP_GAIN, math.inf, now
         self.is_paced, self.rate = rate > 0, rate
 
     # Members -------------------------------------------------------------------------------------
+
+    def _slowest(self) -> float:
+        """The longest round trip."""
+        return max([path.base_rtt for path in self._counted()], default=0.0)
 
     def _counted(self) -> Iterable[Path]:
         """The paths to the members that are waited for."""
