@@ -127,9 +127,10 @@ class Participant(Component):
             self.env.out.send(Installed(self.view.id), self.part.promised.coordinator)
 
     def _is_released(self, source: Address) -> bool:
-        """Whether the promise no longer binds: the member that holds it sends another view, or it
-        is this member."""
-        return self.part.promised.coordinator in (source, self.env.me)
+        """Whether the promise no longer binds: the member that holds it sends another view, is in
+        another view, or is this member."""
+        holder = self.part.promised.coordinator
+        return holder in (source, self.env.me) or self.part.is_elsewhere(holder)
 
     def _on_view_without_me(self, frame: Install, source: Address) -> None:
         """Members of this view are in a later one without this member."""

@@ -56,6 +56,14 @@ def test_a_view_below_the_promise_counts_only_from_its_holder() -> None:
     assert bench.is_in(State.INSTALLING)
 
 
+def test_a_promise_to_a_member_that_went_on_alone_does_not_bind() -> None:
+    bench = following()
+    bench.receive(Prepare(ViewId(9, Address(7)), OLD.id, (), 0), 7)
+    bench.receive(next_view(OLD, 7, number=10), 7)
+    bench.receive(next_view(OLD, 3, ME), 3)
+    assert bench.is_in(State.INSTALLING), "the holder of the promise makes no view with this one"
+
+
 def test_a_member_without_a_view_to_come_goes_on_alone_the_second_time() -> None:
     bench = stopped()
     bench.wake("stuck")
