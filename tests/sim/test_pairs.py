@@ -62,3 +62,36 @@ def test_a_short_cut_of_a_pair_changes_nothing() -> None:
     rule.remove()
     world.run(10.0)
     assert len(a.views) == views
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("order", ["abcde", "acbde"])
+def test_a_member_that_does_not_hear_the_coordinator_has_to_go(spec: StackSpec, order: str) -> None:
+    """The coordinator hears it, and would wait for its acks."""
+    world = World(seed=4, spec=spec)
+    for name in order:
+        world.join(name)
+    a, e = world.members["a"], world.members["e"]
+    world.drop(lambda f: f.source + f.target == "ae")
+    a.send([b"message"] * 10)
+    world.run_until(lambda: a.view is not None and len(a.view) == 4, BOUND)
+    assert a.view is not None
+    assert e.me not in a.view
+    world.run_until(lambda: e.view is not None and len(e.view) == 1, 2.0)
+    (reason,) = {event.reason for event in e.events if isinstance(event, Expelled)}
+    assert "went on without" in reason
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_newcomer_is_admitted_although_a_member_does_not_hear_the_coordinator(seed: int) -> None:
+    """Its view has begun, and waits for the member, when the pair is parted."""
+    world = World(seed, presets.lan())
+    for name in "abcde":
+        world.join(name)
+    a, e = world.members["a"], world.members["e"]
+    world.drop(lambda f: f.source + f.target == "ae")
+    newcomer = world.start("f")
+    world.run_until(lambda: newcomer.view is not None, BOUND)
+    assert newcomer.view is not None
+    assert a.me in newcomer.view
+    assert e.me not in newcomer.view

@@ -17,7 +17,8 @@ probes (one more of them in a group of two), `verify_refused` is enough; else it
 Two members that do not reach each other, in one direction or both, while the coordinator reaches
 both, would hold all senders up. One of them goes on reporting the other. After `pair_timeout` the
 coordinator makes a view without the less senior of the two; that one stays away for a while, and
-comes back by a merge.
+comes back by a merge. A member that does not hear the coordinator reports it to the coordinator,
+which may hear it.
 
 A member that was itself paused (its own tick comes late) accuses nobody: it begins to count anew.
 
@@ -198,9 +199,10 @@ class FailureDetectorPart(Part):
             for member in frame.members:
                 if member == source:
                     self._suspect(member)  # It has failed, and says so itself.
-                elif member in self._view and member != self.env.me:
+                elif member in self._view:
                     self._note_report(source, member, self._view)
-                    self._second(source, member)
+                    if member != self.env.me:
+                        self._second(source, member)
 
     def _note_report(self, source: Address, member: Address, view: View) -> None:
         """A member reports another: if this one coordinates, hears both and has heard the report
@@ -251,6 +253,9 @@ class FailureDetectorPart(Part):
         self._tick_later()
         if silent:
             self._report(silent)
+            if (coordinator := self._view.coordinator) in silent:
+                # It may hear this member, and has to know that the way back is cut.
+                self.env.out.send(Suspect((coordinator,)), coordinator)
             for member in silent:
                 self.accuse(member)
         if self.suspected:

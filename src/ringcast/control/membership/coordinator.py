@@ -93,11 +93,14 @@ class Coordinator(Component):
             self.part.participant.on_evict(frame, source)
 
     def evict(self, member: Address, reason: str) -> None:
-        """Make a view without this member."""
+        """Make a view without this member; a change that waits for it begins anew."""
         if member in self.view and member != self.env.me:
             self.part.departures.evicted[member] = reason
             self.env.out.send(Evict(member, reason), member)
-            self._gather()
+            if self.change is not None and member in self.change.silent:
+                self._start()
+            else:
+                self._gather()
 
     def on_suspect(self) -> None:
         """The suspects have changed while no change is under way: step down, or make a view."""

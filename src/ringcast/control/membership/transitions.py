@@ -208,8 +208,20 @@ ROWS = (
         " the view",
     ),
     Row(COORDINATORS, "LEAVE", "coordinator.on_leave", "make a view without the leaver"),
-    Row(COORDINATORS, "EVICT", "coordinator.on_evict", "make a view without the member"),
-    Row(COORDINATORS, "evict()", "coordinator.evict", "make a view without the member"),
+    Row(
+        COORDINATORS,
+        "EVICT",
+        "coordinator.on_evict",
+        "make a view without the member; a change that waits for it begins anew",
+        (_S.PREPARING, *PUBLISHED),
+    ),
+    Row(
+        COORDINATORS,
+        "evict()",
+        "coordinator.evict",
+        "make a view without the member; a change that waits for it begins anew",
+        (_S.PREPARING, *PUBLISHED),
+    ),
     Row(
         COORDINATORS,
         "found",

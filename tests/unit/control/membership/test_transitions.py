@@ -98,14 +98,14 @@ coordinating EVICT         EVICT to 3; gather; =
 yielded      EVICT         EVICT to 3; gather; =
 completing   EVICT         EVICT to 3; gather; =
 departed     EVICT         EVICT to 3; =
-preparing    EVICT         EVICT to 3; =
-merging      EVICT         EVICT to 3; =
+preparing    EVICT         EVICT to 3, EVICT to 7, EVICT to 3; completing
+merging      EVICT         EVICT to 3, PREPARE to all; preparing
 coordinating evict()       EVICT to 3; gather; =
 yielded      evict()       EVICT to 3; gather; =
 completing   evict()       EVICT to 3; gather; =
 departed     evict()       EVICT to 3; =
-preparing    evict()       EVICT to 3; =
-merging      evict()       EVICT to 3; =
+preparing    evict()       EVICT to 3, EVICT to 7, EVICT to 3; completing
+merging      evict()       EVICT to 3, PREPARE to all; preparing
 coordinating found         PRESENT to 1; =
 yielded      found         PRESENT to 1; =
 completing   found         PRESENT to 1; =
