@@ -52,7 +52,8 @@ class LiveTrace(TraceListener):
         self, path: str | Path, spec: TraceSpec | None = None, *, digests: bool = True
     ) -> None:
         """digests: whether payloads are summed up, so that an audit can compare what they say."""
-        super().__init__(now_us)
+        self._wall = SteadyClock()
+        super().__init__(self._wall.now_us)
         self._path, self._spec, self._digests = path, spec, digests
         self._notes: deque[Note] = deque()
         self._ending = threading.Event()
@@ -93,10 +94,10 @@ class LiveTrace(TraceListener):
         try:
             while not self._ending.wait(WRITE_INTERVAL):
                 self._drain()
-                self._row_writer.writer.tick(now_us())
+                self._row_writer.writer.tick(self._wall.now_us())
             self._drain()
             if not self._over:
-                self._row_writer.close(now_us(), self._left_in_order(), self._vouched)
+                self._row_writer.close(self._wall.now_us(), self._left_in_order(), self._vouched)
         except Exception as error:  # Whatever it is, the member is not to suffer from it.
             self._stop(f"{type(error).__name__}: {error}")
 
@@ -129,6 +130,16 @@ def load_parquet() -> None:
         import_module("pandas")
 
 
-def now_us() -> int:
-    """Microseconds since 1970: a clock that the processes of a machine share."""
-    return time.time_ns() // 1_000
+class SteadyClock:
+    """Microseconds since 1970, by the clock of the machine as it was when this one was made.
+
+    Checks compare times of one member with each other, and with the times that messages carry. So
+    a clock that is set forward or back in the middle does not count.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+
+    def now_us(self) -> int:
+        """The time."""
+        return (time.monotonic_ns() + self._offset) // 1_000
