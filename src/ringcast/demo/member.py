@@ -1,11 +1,11 @@
 """One member of the demo's group, in a process of its own: commands come and reports go as JSON.
 
 Commands, one object per line: {"send": true}, {"calm": true} (send no more), {"end": true} (send
-the last message), {"leave": true}, or {"leave": "early"} while others send: then it promises
-nothing.
+the last message), {"clock": seconds} (its wall clock jumps), {"digest": true} (sum the replicated
+state up), {"leave": true}, or {"leave": "early"} while others send: then it promises nothing.
 Reports: {"joined", "endpoint"}, {"view": names}, {"sent": so far}, {"finished"}, {"done": a sender
-whose last message came}, {"left", "lost", "recorded"}, {"failed": why}. At the end of its input it
-stops at once: the process that told it what to do is gone.
+whose last message came}, {"digest", "writers"}, {"left", "lost", "recorded"}, {"failed": why}. At
+the end of its input it stops at once: the process that told it what to do is gone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from argparse import ArgumentParser, Namespace
 
 from ringcast import sync
 from ringcast.core.model.batch import Batch
-from ringcast.core.model.events import Event, ViewChange
+from ringcast.core.model.events import Event, Merged, ViewChange
 from ringcast.core.model.view import View
+from ringcast.demo.replica import UNITED, Replica
+from ringcast.demo.wall_clock import jump
 from ringcast.errors import Closed, RingcastError
 from ringcast.journal import JournalWriter
 from ringcast.journal.write.recorder import Recorder, prepare
@@ -57,7 +59,18 @@ class _Member:
         self._view: View | None = None
         self._trace = LiveTrace(arguments.trace, TraceSpec(rotate_seconds=ROTATE_SECONDS))
         stack = StackSpec.load(arguments.spec)
-        self._group = sync.join(arguments.group, stack, name=arguments.name, observer=self._trace)
+        self._replica = Replica() if arguments.replica else None
+        self._merging = threading.Condition()
+        self._merges = self._told = 0
+        """Merges of partitions, and those after which the others were told the state."""
+        self._group = sync.join(
+            arguments.group,
+            stack,
+            name=arguments.name,
+            observer=self._trace,
+            state=arguments.replica,
+            on_state_request=None if self._replica is None else self._replica.pack,
+        )
         self._recorder: Recorder | None = None
         self._calm = threading.Event()
         if arguments.journal:
@@ -68,6 +81,9 @@ class _Member:
     def run(self) -> None:
         """Until it is told to leave, or nobody is there any more to tell it."""
         report(joined=self._arguments.name, endpoint=self._group.endpoint)
+        if self._replica is not None:
+            self._replica.unite(self._group.state() or b"{}")
+            threading.Thread(target=self._tell_state, name="teller", daemon=True).start()
         taker = threading.Thread(target=self._take, name="taker", daemon=True)
         taker.start()
         for line in sys.stdin:
@@ -77,7 +93,13 @@ class _Member:
             elif "calm" in command:
                 self._calm.set()
             elif "end" in command:
+                with self._merging:
+                    self._merging.wait_for(lambda: self._told == self._merges)
                 self._group.send(DONE)
+            elif "clock" in command:
+                jump(command["clock"])
+            elif "digest" in command and self._replica is not None:
+                report(digest=self._replica.digest, writers=len(self._replica))
             elif "leave" in command:
                 self._leave(taker, is_early=command["leave"] == "early")
                 return
@@ -97,11 +119,36 @@ class _Member:
 
     def _saw(self, events: list[Event]) -> None:
         for event in events:
+            if self._replica is not None and isinstance(event, Batch):
+                self._replica.apply(event.payloads)
+            elif self._replica is not None and isinstance(event, Merged):
+                with self._merging:
+                    self._merges += 1
+                    self._merging.notify_all()
+        for event in events:
             if isinstance(event, ViewChange):
                 self._view = event.view
                 report(view=[peer.name for peer in event.view.peers])
             elif isinstance(event, Batch) and event.payloads[-1] == DONE and self._view:
                 report(done=self._view.name(event.sender))
+
+    def _tell_state(self) -> None:
+        """After each merge, tell the others what this side of the partition has.
+
+        Not where events are taken: a member that does not take while it sends may wait for itself.
+        """
+        assert self._replica is not None
+        while True:
+            with self._merging:
+                self._merging.wait_for(lambda: self._told < self._merges)
+                seen = self._merges
+            try:
+                self._group.send(UNITED + self._replica.pack())
+            except Closed:
+                return
+            with self._merging:
+                self._told = seen
+                self._merging.notify_all()
 
     def _send(self) -> None:
         """Send at an even pace, so that there is a while in which something can happen."""
@@ -156,6 +203,7 @@ def _arguments() -> Namespace:
     parser.add_argument("name")
     parser.add_argument("--trace", required=True)
     parser.add_argument("--journal")
+    parser.add_argument("--replica", action="store_true", help="keep a replicated state")
     parser.add_argument("--spec", required=True, help="the stack, in a file")
     parser.add_argument("--messages", type=int, default=0)
     parser.add_argument("--size", type=int, default=100)

@@ -62,9 +62,17 @@ class MemberProcess:
             raise self._error("is gone") from None
 
     def wait_for(
-        self, what: str, is_so: Callable[[MemberProcess], bool], seconds: float = WAIT
+        self,
+        what: str,
+        is_so: Callable[[MemberProcess], bool],
+        seconds: float = WAIT,
+        *,
+        may_fail: bool = False,
     ) -> None:
-        """Wait until its reports make it so. Raises DemoError: it died, or the time is over."""
+        """Wait until its reports make it so. Raises DemoError: it died, or the time is over.
+
+        may_fail: a report that it has failed is no error.
+        """
         until = time.monotonic() + seconds
         with self._news:
             while not is_so(self):
@@ -73,7 +81,7 @@ class MemberProcess:
                 if time.monotonic() >= until:
                     raise self._error(f"has not {what} within {seconds:g} seconds")
                 self._news.wait(0.25)
-            if "failed" in self.heard:
+            if "failed" in self.heard and not may_fail:
                 raise self._error(f"failed: {self.heard['failed']}")
 
     @property

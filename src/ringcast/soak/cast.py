@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from uuid import uuid4
 
 from ringcast.demo.process import DemoError, MemberProcess
+from ringcast.soak.disk import JOURNAL_BYTES, TRACE_BYTES, on_small_disk
 from ringcast.soak.inspector import Inspector
 from ringcast.soak.network import SoakNetwork, SoakSide
 from ringcast.soak.plan import SoakPlan
@@ -20,6 +22,11 @@ UNITE_SECONDS = 60.0
 """Seconds after which members that are not in one view count as stuck: several times the sum of
 all documented bounds, for a machine that is busy with other things as well."""
 LEAVE_SECONDS = 30.0
+FULL_SECONDS = 30.0
+"""Seconds in which a small disk is full, and that has its effect."""
+TRACE_ENDS = "ends here, and the member goes on"
+"""What a member says whose trace cannot be written any more."""
+POLL_SECONDS = 0.1
 
 
 class Cast:
@@ -55,10 +62,10 @@ class Cast:
         self.steady = [self._start(f"steady-{n + 1}") for n in range(self._plan.steady)]
         self.unite()
 
-    def join(self, port: int = 0, side: SoakSide | None = None) -> str:
-        """One more, which sends as soon as it is there."""
+    def join(self, port: int = 0, side: SoakSide | None = None, full: str = "") -> str:
+        """One more, which sends as soon as it is there; full: the disk that is too small for it."""
         self._count += 1
-        guest = self._start(f"guest-{self._count}", port, side)
+        guest = self._start(f"guest-{self._count}", port, side, full)
         self.guests.append(guest)
         guest.wait_for("joined", lambda m: "endpoint" in m.heard, UNITE_SECONDS)
         guest.tell(send=True)
@@ -111,6 +118,37 @@ class Cast:
         if self.network is not None:
             self.network.mend()
 
+    def set_clock(self, member: MemberProcess, seconds: float) -> None:
+        """The wall clock of one jumps."""
+        member.tell(clock=seconds)
+
+    def fill_journal(self) -> str:
+        """A recorder joins whose disk is too small: it leaves, and says why."""
+        self._count += 1
+        recorder = self._start(f"recorder-{self._count}", full="journal")
+        self._seek_failure(recorder)
+        self._sides.pop(recorder.name, None)
+        self._inspector.ended(recorder.name)
+        return recorder.name
+
+    def _seek_failure(self, recorder: MemberProcess) -> None:
+        try:
+            recorder.wait_for("failed", lambda m: "failed" in m.heard, FULL_SECONDS, may_fail=True)
+            if "full" not in str(recorder.heard["failed"]):
+                raise DemoError(f"{recorder.name} failed otherwise: {recorder.heard['failed']}")
+        finally:
+            recorder.end()
+
+    def fill_trace(self) -> str:
+        """A guest joins whose trace has too small a disk: it stays a member."""
+        name = self.join(full="trace")
+        guest, until = self.guests[-1], time.monotonic() + FULL_SECONDS
+        while TRACE_ENDS not in guest.log.read_text(errors="replace"):
+            if time.monotonic() >= until:
+                raise DemoError(f"the trace of {name} found no full disk: see {guest.log}")
+            time.sleep(POLL_SECONDS)
+        return name
+
     def attack(self, seed: int, seconds: float) -> None:
         """A hostile process sends to the ports of all for so long."""
         places = [str(member.heard["endpoint"]) for member in self.living]
@@ -145,25 +183,42 @@ class Cast:
         for member in self.steady:
             member.tell(send=True)
 
-    def see_guests_off(self) -> None:
-        """All guests leave, so that the steady members are in the company of the beginning."""
+    def calm_down(self) -> None:
+        """All links and members are sound again; all stop to send, and get what is under way."""
         self.resume()
         self.mend()
+        self.unite()
+        for member in self.living:
+            member.tell(calm=True)
+        for member in self.living:
+            member.wait_for("stopped to send", lambda m: "finished" in m.heard, LEAVE_SECONDS)
+        for member in self.living:
+            member.tell(end=True)
+        expected = {member.name for member in self.living}
+        for member in self.living:
+            member.wait_for("got everything", lambda m: expected <= m.done, UNITE_SECONDS)
+
+    def digests(self) -> dict[str, str]:
+        """A checksum of the replicated state of each member, once all have calmed down."""
+        for member in self.living:
+            member.tell(digest=True)
+        for member in self.living:
+            member.wait_for("summed its state up", lambda m: "digest" in m.heard, LEAVE_SECONDS)
+        return {member.name: str(member.heard["digest"]) for member in self.living}
+
+    @property
+    def writers(self) -> int:
+        """How many members have ever written to the replicated state."""
+        return max(member.number("writers") for member in self.living)
+
+    def see_guests_off(self) -> None:
+        """All guests leave, so that the steady members are in the company of the beginning."""
         for guest in list(self.guests):
             self.leave(guest)
         self.unite()
 
     def finish(self) -> None:
-        """All stop to send, get what is under way, and leave in order."""
-        for member in self.steady:
-            member.tell(calm=True)
-        for member in self.steady:
-            member.wait_for("stopped to send", lambda m: "finished" in m.heard, LEAVE_SECONDS)
-        for member in self.steady:
-            member.tell(end=True)
-        expected = {member.name for member in self.steady}
-        for member in self.steady:
-            member.wait_for("got everything", lambda m: expected <= m.done, UNITE_SECONDS)
+        """All leave in order."""
         for member in reversed(self.steady):
             member.tell(leave=True)
             member.wait_for("left", lambda m: "left" in m.heard, LEAVE_SECONDS)
@@ -171,14 +226,21 @@ class Cast:
             self._inspector.ended(member.name)
         self.steady = []
 
-    def _start(self, name: str, port: int = 0, side: SoakSide | None = None) -> MemberProcess:
+    def _start(
+        self, name: str, port: int = 0, side: SoakSide | None = None, full: str = ""
+    ) -> MemberProcess:
         plan = self._plan
         seconds = ENDLESS / plan.rate
         side = side or self._free_side()
         spec = plan.spec_at(port, "" if side is None else side.address)
-        words = [self._group, name, "--trace", str(plan.trace), "--spec", str(spec)]
+        trace = plan.disk if full == "trace" else plan.trace
+        words = [self._group, name, "--trace", str(trace), "--spec", str(spec)]
         words += ["--messages", str(ENDLESS), "--seconds", str(seconds), "--size", str(plan.size)]
-        wrapper = () if side is None else side.enter
+        words += ["--journal", str(plan.disk)] if full == "journal" else ["--replica"]
+        wrapper: Sequence[str] = () if side is None else side.enter
+        if full:
+            nbytes = JOURNAL_BYTES if full == "journal" else TRACE_BYTES
+            wrapper = (*wrapper, *on_small_disk(plan.disk, nbytes))
         member = MemberProcess(name, words, plan.logs / f"{name}.log", wrapper)
         if side is not None:
             self._sides[name] = side

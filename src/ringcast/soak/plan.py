@@ -69,6 +69,11 @@ class SoakPlan:
         return self.out / "logs"
 
     @property
+    def disk(self) -> Path:
+        """Where some members have a small disk of their own; nothing is written here."""
+        return self.out / "disk"
+
+    @property
     def spec(self) -> Path:
         """The stack of all members."""
         return self.out / "stack.toml"
@@ -105,6 +110,7 @@ def prepare(plan: SoakPlan) -> None:
             shutil.rmtree(place, ignore_errors=True)
         for place in (plan.trace, plan.logs):
             place.mkdir(parents=True)
+        plan.disk.mkdir(exist_ok=True)
         marker.touch()
         plan.spec.write_text(plan.stack().to_toml())
     except OSError as error:

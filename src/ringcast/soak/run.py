@@ -20,10 +20,18 @@ from ringcast.trace.violations import Violation
 
 ACTIONS = {"join": 4, "kill": 3, "restart": 2, "leave": 2, "pause": 2, "kill two": 1}
 """What may happen, and how often one happens beside the others."""
-HOSTILE = {"intruder": 1}
-"""What a process outside the group does."""
-LINK_FAULTS = {"cut pair": 2, "cut one way": 2, "lose packets": 1}
-"""What may happen besides where members have a network of their own."""
+OUTSIDE = {"intruder": 1, "clock jump": 1}
+"""What a process outside the group does, or the operator of a machine."""
+NAMESPACE_FAULTS = {
+    **{"cut pair": 2, "cut one way": 2, "lose packets": 1},
+    **{"full journal": 1, "full trace": 1},
+}
+"""What may happen besides where members have namespaces of their own."""
+CLOCK_SECONDS = 3_600.0
+"""How far a clock jumps at the most, forward or back."""
+JOINS = ("join", "full journal", "full trace")
+"""What needs room for one more guest."""
+LEAST_GUESTS = {"kill": 1, "restart": 1, "leave": 1, "kill two": 2}
 CUT_SECONDS = (0.5, 8.0)
 """How long a link fails: up to twice the time after which one of the two has to go."""
 LOSS_PERCENT = (5, 30)
@@ -62,6 +70,10 @@ class SoakOutcome:
     """What the continuous audit told, if there was one."""
     audit: str = ""
     """Its verdict."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """A checksum of the replicated state of each member at the end."""
+    writers: int = 0
+    """How many members have written to that state, most of them gone by then."""
     stuck: str = ""
     """Where it did not go on; empty when it came to its end."""
 
@@ -79,7 +91,15 @@ class SoakOutcome:
     @property
     def is_clean(self) -> bool:
         """Whether every guarantee held, nothing grew, and no member was stuck."""
-        return not (self.violations or self.alarms or self.growth or self.stuck)
+        return not self.problems()
+
+    @property
+    def differences(self) -> list[str]:
+        """Members whose replicated state is not that of the others, in a sentence."""
+        if len(set(self.digests.values())) <= 1:
+            return []
+        shown = ", ".join(f"{name} {digest}" for name, digest in self.digests.items())
+        return [f"the replicated states differ: {shown}"]
 
     def problems(self) -> list[str]:
         """What is wrong, in sentences."""
@@ -87,13 +107,14 @@ class SoakOutcome:
         told = [f"the continuous audit: {alarm}" for alarm in self.alarms[:ALARMS_SHOWN]]
         if more := len(self.alarms) - len(told):
             told.append(f"the continuous audit: {more:,} more, in {self.plan.out / 'alarms'}")
-        return [*map(str, self.violations), *told, *self.growth, *stuck]
+        return [*map(str, self.violations), *told, *self.differences, *self.growth, *stuck]
 
     def verdict(self) -> str:
         """What came out, as a line."""
         checked = f"{self.views:,} views and {self.deliveries:,} deliveries were checked"
         checked += f"; {self.faults:,} faults survived, messages lost: {self.lost:,}"
         if self.is_clean:
+            checked += f"; {self.writers} members wrote to a state, equal at {len(self.digests)}"
             return f"CLEAN: {checked}; memory and descriptors stayed flat"
         count = len(self.problems())
         return f"BROKEN: {count} problem{'s' if count > 1 else ''}; {checked}"
@@ -111,6 +132,8 @@ class SoakOutcome:
             "deliveries": self.deliveries,
             "slowest_view": round(self.slowest_view, 2),
             "audit": self.audit,
+            "digests": self.digests,
+            "writers": self.writers,
             "problems": self.problems(),
             "vitals": self.vitals.plain(),
         }
@@ -149,6 +172,7 @@ class _SoakRun:
         self._dice = random.Random(plan.seed)
         self._began = time.monotonic()
         self._next_sample = MINUTE
+        self._deck: list[str] = []
         self.auditor: Auditor | None = None
 
     def play(self) -> None:
@@ -166,6 +190,8 @@ class _SoakRun:
         self._sample("start")
         while self._elapsed < plan.minutes * 60 and not self._broken:
             self._act()
+        cast.calm_down()
+        self._outcome.digests, self._outcome.writers = cast.digests(), cast.writers
         cast.see_guests_off()
         self._pass_time(LOOK_SECONDS)
         self._sample("end")
@@ -173,6 +199,8 @@ class _SoakRun:
         self._look()
         if not self._outcome.violations and self._inspector.left:
             self._outcome.stuck = f"{self._inspector.left} views never came to their end"
+        elif not self._inspector.views:
+            self._outcome.stuck = "the members have left no traces to check"
         self._finish_audit()
         self._outcome.growth = list(
             self._outcome.vitals.growth(plan.memory_growth, plan.file_growth, warm=1)
@@ -208,21 +236,21 @@ class _SoakRun:
         self._pass_time(self._dice.uniform(*BETWEEN_SECONDS))
 
     def _choose(self) -> str:
-        guests = len(self._cast.guests)
-        possible = {
-            action: weight
-            for action, weight in {**ACTIONS, **HOSTILE, **self._link_faults}.items()
-            if not (
-                (action == "join" and guests >= self._plan.guests)
-                or (action in ("kill", "restart", "leave") and guests < 1)
-                or (action == "kill two" and guests < 2)
-            )
-        }
-        return self._dice.choices(list(possible), list(possible.values()))[0]
+        """The next thing that happens: a card of a shuffled deck, so that each has its turn."""
+        for action in self._deck:
+            if self._is_possible(action):
+                self._deck.remove(action)
+                return action
+        weights = {**ACTIONS, **OUTSIDE, **(NAMESPACE_FAULTS if self._plan.network else {})}
+        self._deck = [action for action, weight in weights.items() for _ in range(weight)]
+        self._dice.shuffle(self._deck)
+        return self._choose()
 
-    @property
-    def _link_faults(self) -> dict[str, int]:
-        return LINK_FAULTS if self._plan.network else {}
+    def _is_possible(self, action: str) -> bool:
+        guests = len(self._cast.guests)
+        if action in JOINS:
+            return guests < self._plan.guests
+        return guests >= LEAST_GUESTS.get(action, 0)
 
     def _do(self, action: str) -> str:
         """Do it; what was done, in words."""
@@ -245,10 +273,21 @@ class _SoakRun:
                 seconds = dice.uniform(*ATTACK_SECONDS)
                 cast.attack(dice.randrange(1 << 30), seconds)
                 return f"a hostile process sends for {seconds:.1f} s"
+            case "clock jump":
+                return self._set_clock(dice.choice(cast.living), dice.uniform(-1.0, 1.0))
+            case "full journal":
+                return f"{cast.fill_journal()} joins with a full disk, and leaves"
+            case "full trace":
+                return f"{cast.fill_trace()} joins; the disk of its trace is full"
             case "cut pair" | "cut one way" | "lose packets":
                 return self._break_link(action, dice.uniform(*CUT_SECONDS))
             case _:
                 return self._pause(dice.choice(cast.living), dice.uniform(*PAUSE_SECONDS))
+
+    def _set_clock(self, member: MemberProcess, share: float) -> str:
+        seconds = share * CLOCK_SECONDS
+        self._cast.set_clock(member, seconds)
+        return f"the clock of {member.name} jumps by {seconds:+.0f} s"
 
     def _kill(self) -> str:
         guest = self._dice.choice(self._cast.guests)

@@ -18,8 +18,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.description = (
         "A real group of processes on this machine, under load; at random members are killed,"
         "\nstopped and attacked, join and leave. Their traces are checked for every guarantee as it"
-        "\ngoes, and the memory and descriptors of those who stay are watched. The exit status is 0"
-        "\nonly if every guarantee held, no member was stuck, and nothing grew."
+        "\ngoes, the memory and descriptors of those who stay are watched, and at the end a state"
+        "\nthat all members keep is compared. The exit status is 0 only if every guarantee held,"
+        "\nthe states are equal, no member was stuck, and nothing grew."
     )
     add = parser.add_argument
     add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")
@@ -40,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--network",
         action="store_true",
-        help="a network namespace for each member, with links that fail; needs ip and nft",
+        help="a namespace for each member, with links and disks that fail; needs ip and nft",
     )
     add_with_argument(parser)
     add(
