@@ -29,13 +29,13 @@ WORKERS = (1, 2, 4, 8, 16)
 WAIT = 60.0
 
 
-def receive(endpoint: str | None, told: Connection) -> None:
-    """Be a member that receives rows until all have arrived."""
+def receive(endpoint: str | None, count: int, told: Connection) -> None:
+    """Be a member that receives rows until this many have arrived."""
     found = {"seeds": [endpoint]} if endpoint else {"when_alone": "create"}
     group = sync.join("rows", presets.tcp(**found), timeout=WAIT)
     told.send(group.endpoint)
     rows = sync.rows(group, RowDeduplicator())
-    for _ in range(ROWS):
+    for _ in range(count):
         next(rows)
     try:
         group.receive(timeout=0.5)  # Coming back for more is what acks the last ones.
@@ -83,7 +83,7 @@ def run(kind: str, workers: int) -> str:
     """One line of the table."""
     receivers, endpoint = list[Connection](), None
     for _ in range(2):
-        receivers.append(child(receive, endpoint))
+        receivers.append(child(receive, endpoint, ROWS))
         endpoint = endpoint or receivers[0].recv()
     receivers[1].recv()
     spec = presets.tcp(seeds=[str(endpoint)]).to_toml()

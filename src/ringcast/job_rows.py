@@ -20,8 +20,10 @@ from __future__ import annotations
 import logging
 import struct
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, pairwise, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zlib import crc32
@@ -80,15 +82,9 @@ class RowDeduplicator:
 
     def accept(self, payload: Payload) -> Row | None:
         """The row in a message; None for a repeat, and for a message that is not a row."""
-        head = payload[:HEAD_SIZE]
-        if head != self._head:
-            if not self.is_row(payload):
-                return None
-            self._head = bytes(head)
-            self._partition = self._find(self._head)
-        elif len(payload) < SIZE:
+        if not self.is_row(payload):
             return None
-        partition = self._partition
+        partition = self._partition_of(payload)
         index, checksum = TAIL.unpack_from(payload, HEAD_SIZE)
         if partition is None or not partition.add(index):
             self.repeats += 1
@@ -99,36 +95,51 @@ class RowDeduplicator:
         partition.follows, partition.checksum = index + 1, checksum
         return Row(value, partition.query, partition.epoch, partition.number, index)
 
-    def accept_all(self, payloads: Sequence[Payload]) -> list[Row]:
+    def accept_each(self, payloads: Sequence[Payload]) -> Iterator[Row]:
         """The rows among messages of one sender, without repeats: `accept` for each, and faster
-        where they are new rows of one partition that follow each other."""
-        rows = self._accept_run(payloads) if len(payloads) > 1 else None
-        return rows if rows is not None else [r for p in payloads if (r := self.accept(p))]
+        where they are new rows of one partition that follow each other.
 
-    def _accept_run(self, payloads: Sequence[Payload]) -> list[Row] | None:
-        """The same for rows that continue their partition; None, and nothing done, if they don't.
-
-        A checksum is over all rows so far. So the last row's tells that all of them are there, each
-        once and in order; of the others only the partition is looked at.
+        A row counts as received when it is handed out: what a loop that ends early has not seen,
+        a repeat brings again.
         """
-        head, count = bytes(payloads[0][:HEAD_SIZE]), len(payloads)
-        if min(map(len, payloads)) < SIZE or head != self._head or self._partition is None:
-            return None
-        partition = self._partition
-        first, _ = TAIL.unpack_from(payloads[0], HEAD_SIZE)
-        last, checksum = TAIL.unpack_from(payloads[-1], HEAD_SIZE)
-        if first != partition.follows or last != first + count - 1:
-            return None
-        if [payload[:HEAD_SIZE] for payload in payloads].count(head) != count:
-            return None
-        values = [bytes(payload[SIZE:]) for payload in payloads]
-        if crc32(b"".join(values), partition.checksum) != checksum:
-            return None
-        if not partition.extend(first, last):
-            return None
-        partition.follows, partition.checksum = last + 1, checksum
+        for run in _runs(payloads):
+            partition = self._partition_of(run[0]) if self.is_row(run[0]) else None
+            if partition is not None and (values := _continued(partition, run)) is not None:
+                yield from self._each(partition, run, values)
+            else:
+                yield from filter(None, map(self.accept, run))
+
+    def accept_all(self, payloads: Sequence[Payload]) -> list[Row]:
+        """The same as a list: all of them count as received."""
+        return list(self.accept_each(payloads))
+
+    def _each(
+        self, partition: _Partition, run: Sequence[Payload], values: Sequence[bytes]
+    ) -> Iterator[Row]:
+        """The rows of a run that continues its partition."""
         query, epoch, number = partition.query, partition.epoch, partition.number
-        return [Row(value, query, epoch, number, first + at) for at, value in enumerate(values)]
+        first = index = partition.follows
+        places = repeat(query), repeat(epoch), repeat(number), count(first)
+        try:
+            for row in map(Row, values, *places):
+                if partition.last != index - 1:  # Another loop went on with it meanwhile.
+                    yield from filter(None, map(self.accept, run[index - first :]))
+                    return
+                partition.last = index
+                index += 1
+                yield row
+        finally:
+            if partition.last == index - 1 >= first:
+                _, partition.checksum = TAIL.unpack_from(run[index - 1 - first], HEAD_SIZE)
+                partition.follows = index
+
+    def _partition_of(self, payload: Payload) -> _Partition | None:
+        """The record of a row's partition; None when its epoch is over."""
+        head = payload[:HEAD_SIZE]
+        if head != self._head:
+            self._head = bytes(head)
+            self._partition = self._find(self._head)
+        return self._partition
 
     def _find(self, head: bytes) -> _Partition | None:
         """The partition's record; None when its epoch is over."""
@@ -165,7 +176,7 @@ class _Partition:
 
     __slots__ = (
         *("query", "epoch", "number", "follows", "checksum", "is_changed"),
-        *("_first", "_last", "_older"),
+        *("last", "_first", "_older"),
     )
 
     def __init__(self, query: UUID, epoch: int, number: int) -> None:
@@ -176,28 +187,23 @@ class _Partition:
         """The index behind the newest row, whose checksum is kept."""
         self.checksum = 0
         self.is_changed = False
-        self._first, self._last = 0, -1
+        self.last = -1
+        """The end of the range that grows."""
+        self._first = 0
         self._older = RangeSet()
 
     def add(self, index: int) -> bool:
         """Record a received index; whether it is new."""
-        if index == self._last + 1:
-            self._last = index
-        elif index > self._last:
-            if self._first <= self._last:
-                self._keep(self._first, self._last)
-            self._first = self._last = index
+        if index == self.last + 1:
+            self.last = index
+        elif index > self.last:
+            if self._first <= self.last:
+                self._keep(self._first, self.last)
+            self._first = self.last = index
         elif index >= self._first or index in self._older:
             return False
         else:
             self._keep(index, index)
-        return True
-
-    def extend(self, first: int, last: int) -> bool:
-        """Record indices that follow the last one; False, and nothing recorded, if they don't."""
-        if first != self._last + 1:
-            return False
-        self._last = last
         return True
 
     def _keep(self, first: int, last: int) -> None:
@@ -233,13 +239,35 @@ async def rows(group: Group, deduplicator: RowDeduplicator | None = None) -> Asy
 
     Give a restarted loop the same `deduplicator`. Raises what `group.batches` raises.
     """
-    accept = (RowDeduplicator() if deduplicator is None else deduplicator).accept
+    accept_each = (RowDeduplicator() if deduplicator is None else deduplicator).accept_each
     async for batch in group.batches():
-        # One by one: a loop that breaks off has not seen the rest, and a repeat must bring it.
-        for payload in batch.payloads:
-            row = accept(payload)
-            if row is not None:
-                yield row
+        for row in accept_each(batch.payloads):
+            yield row
+
+
+def _runs(payloads: Sequence[Payload]) -> Iterator[Sequence[Payload]]:
+    """Messages in pieces that begin with the same head: rows of one partition."""
+    heads = list(map(HEAD_OF, payloads))
+    if not heads or heads.count(heads[0]) == len(heads):
+        return iter((payloads,) if heads else ())
+    starts = [at for at, (one, other) in enumerate(pairwise(heads), 1) if one != other]
+    return (payloads[a:b] for a, b in pairwise((0, *starts, len(heads))))
+
+
+def _continued(partition: _Partition, run: Sequence[Payload]) -> list[bytes] | None:
+    """The values of rows that continue their partition; None if that is not what they do.
+
+    A checksum is over all rows so far, so the last row's is enough.
+    """
+    if min(map(len, run)) < SIZE:
+        return None
+    first, size = partition.last + 1, len(run)
+    indices = struct.pack(f"<{size}Q", *range(first, first + size))
+    if first != partition.follows or b"".join(map(INDEX_OF, run)) != indices:
+        return None
+    _, checksum = TAIL.unpack_from(run[-1], HEAD_SIZE)
+    values = list(map(bytes, map(VALUE_OF, run)))
+    return values if crc32(b"".join(values), partition.checksum) == checksum else None
 
 
 def _bound(remembered: OrderedDict[bytes, int] | OrderedDict[bytes, _Partition], most: int) -> int:
@@ -255,3 +283,6 @@ HEAD = struct.Struct("<4s16sqI")
 TAIL = struct.Struct("<QI")
 HEAD_SIZE = HEAD.size
 SIZE = HEAD_SIZE + TAIL.size
+HEAD_OF: Callable[[Payload], Payload] = itemgetter(slice(HEAD_SIZE))
+INDEX_OF: Callable[[Payload], Payload] = itemgetter(slice(HEAD_SIZE, HEAD_SIZE + 8))
+VALUE_OF: Callable[[Payload], Payload] = itemgetter(slice(SIZE, None))

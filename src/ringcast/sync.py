@@ -279,9 +279,9 @@ class Group(BlockingServices):
 
 def rows(group: Group, deduplicator: RowDeduplicator | None = None) -> Iterator[Row]:
     """The rows that jobs write to a group, each once; see `ringcast.rows`."""
-    accept = (RowDeduplicator() if deduplicator is None else deduplicator).accept
+    accept_each = (RowDeduplicator() if deduplicator is None else deduplicator).accept_each
     for batch in group.batches():
-        yield from filter(None, map(accept, batch.payloads))
+        yield from accept_each(batch.payloads)
 
 
 def _until(timeout: float | None) -> float:

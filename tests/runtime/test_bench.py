@@ -166,3 +166,15 @@ def test_rows_from_workers_with_and_without_a_gateway() -> None:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == ["workers", "gateway"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_from_spark_to_two_receivers_beside_parquet() -> None:
+    script = (
+        "from ringcast_bench import sink_spark; sink_spark.ROWS = 1_000; sink_spark.ROUNDS = 1;"
+        "print(*sink_spark.table(), sep='\\n')"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=True)
+    assert [line[:7] for line in done.stdout.splitlines()[1:]] == ["a group", "Parquet"]

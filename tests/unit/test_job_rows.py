@@ -180,6 +180,23 @@ def test_batches_of_rows_are_seen_as_single_rows_are(
     assert (many.repeats, many.changed) == (one.repeats, one.changed)
 
 
+def test_a_loop_that_ends_early_has_not_received_the_rest_of_a_run() -> None:
+    receiver, messages = RowDeduplicator(), attempt(numbered(10))
+    rows = receiver.accept_each(messages)
+    assert [next(rows).index for _ in range(4)] == [0, 1, 2, 3]
+    rows.close()  # type: ignore[attr-defined]
+    assert [row.index for row in receiver.accept_all(messages)] == [4, 5, 6, 7, 8, 9]
+    assert (receiver.repeats, receiver.changed) == (4, 0)
+
+
+def test_two_loops_over_one_run_share_its_rows() -> None:
+    receiver, messages = RowDeduplicator(), attempt(numbered(6))
+    one, other = receiver.accept_each(messages), receiver.accept_each(messages)
+    assert [next(one).index, next(other).index, next(other).index] == [0, 1, 2]
+    assert [row.index for row in one] == [3, 4, 5]
+    assert list(other) == []
+
+
 def test_the_former_name_still_works_and_warns() -> None:
     with pytest.warns(DeprecationWarning, match="RowDeduplicator"):
         assert ringcast.Feed is RowDeduplicator

@@ -67,6 +67,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     sim.add_argument("--growth", action="store_true", help="control frames in larger groups too")
     _add_common(sim)
     sink = what.add_parser("sink", help="rows from many workers: a member each, or one gateway")
+    sink.add_argument(
+        "--spark", action="store_true", help="a DataFrame to two receivers, beside Parquet"
+    )
     _add_common(sink)
 
 
@@ -284,12 +287,16 @@ def run_sim(arguments: Namespace) -> int:
 
 def run_sink(arguments: Namespace) -> int:
     """Rows from many workers."""
-    from ringcast_bench.sink import table
-
-    if arguments.json:
-        print(json.dumps(list(table())))
+    if arguments.spark:
+        from ringcast_bench.sink_spark import table
     else:
-        _print_lines(table())
+        from ringcast_bench.sink import table
+
+    lines = table()
+    if arguments.json:
+        print(json.dumps(list(lines)))
+    else:
+        _print_lines(lines)
     return 0
 
 
