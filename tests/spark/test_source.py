@@ -124,8 +124,31 @@ class TestBatch:
         source.sql(f"CREATE OR REPLACE TEMPORARY VIEW prices USING ringcast {options}")
         (row,) = source.sql("SELECT count(*), sum(seqno) FROM prices WHERE seqno > 5").collect()
         assert (row[0], row[1]) == (15, sum(range(6, 21)))
-        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW name"):
-            source.sql(f"CREATE TABLE prices_table USING ringcast LOCATION '{journal}'")
+
+    def test_a_journal_is_a_table_of_the_catalog(self, source: SparkSession, journal: Path) -> None:
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 20)
+        creations = {
+            "t_location": f"LOCATION '{journal}'",
+            "t_options": f"OPTIONS (path '{journal}', maxPartitions 1)",
+            "t_properties": f"LOCATION '{journal}' TBLPROPERTIES (made_by = 'test')",
+        }
+        for name, how in creations.items():
+            source.sql(f"CREATE TABLE {name} USING ringcast {how}")
+            try:
+                query = f"SELECT count(*), sum(seqno) FROM {name} WHERE seqno > 5"
+                (row,) = source.sql(query).collect()
+                assert (row[0], row[1]) == (15, sum(range(6, 21)))
+                partitions = source.table(name).rdd.getNumPartitions()
+                assert partitions == (1 if name == "t_options" else 2)
+                assert source.readStream.table(name).isStreaming
+            finally:
+                source.sql(f"DROP TABLE {name}")
+        assert len(list(journal.glob("*.parquet"))) == 2, "a dropped table leaves the journal alone"
+        with pytest.raises(PySparkException, match="unknown option pth: the source has path"):
+            source.sql(f"CREATE TABLE t USING ringcast OPTIONS (path '{journal}', pth '')")
+        with pytest.raises(PySparkException, match="create a table with LOCATION"):
+            source.sql("CREATE TABLE t USING ringcast")
 
     def test_a_journal_without_messages_has_no_rows(
         self, source: SparkSession, journal: Path

@@ -39,14 +39,12 @@ class SourceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options by their names, in any case; raises ConfigError."""
-        if any(name.lower() in TABLES_OWN for name in options):
-            raise ConfigError(
-                "Spark does not tell a source in Python where its table is: write CREATE TEMPORARY "
-                "VIEW name USING ringcast OPTIONS (path 'journal/') instead of CREATE TABLE"
-            )
         given = _known(options, NAMES, "source")
         if not given.get("path"):
-            raise ConfigError("the option path is missing: give the journal's directory to load()")
+            raise ConfigError(
+                "the option path is missing: give the journal's directory to load(), or create a "
+                "table with LOCATION 'journal/' and without columns"
+            )
         return cls(
             path=_local(given["path"]),
             table=_table(given),
@@ -203,5 +201,3 @@ SINK_NAMES = (
 )
 SPARKS_OWN = ("checkpointLocation",)
 """What Spark hands on although it is meant for Spark itself."""
-TABLES_OWN = ("owner", "provider", "location")
-"""What a table of the catalog has besides its options."""

@@ -43,6 +43,7 @@ from ringcast.journal.read.plan import Slice, assign
 from ringcast.journal.read.prune import Conditions, prune
 from ringcast.journal.read.reader import Journal
 from ringcast.journal.read.stream import JournalStream, Offset
+from ringcast.spark.catalog import is_table, options_in, table_options, with_options
 from ringcast.spark.members import MEMBERS, MembersReader
 from ringcast.spark.options import SinkOptions, SourceOptions
 from ringcast.spark.pushdown import conditions_of
@@ -80,20 +81,23 @@ class RingcastDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns; asked for by `load()`, so a wrong path or option is told there."""
-        options = SourceOptions.of(self.options)
+        is_new_table = is_table(self.options)
+        given = table_options(self.options) if is_new_table else self.options
+        options = SourceOptions.of(given)
         journal_at(options.path)
-        return MEMBERS if options.table == "members" else SCHEMA
+        columns = MEMBERS if options.table == "members" else SCHEMA
+        return with_options(columns, given) if is_new_table else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch."""
-        options = SourceOptions.of(self.options)
+        options = SourceOptions.of({**options_in(schema), **self.options})
         if options.table == "members":
             return MembersReader(options.path, _columns(schema, MEMBERS))
         return JournalReader(options, _columns(schema))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """The reader of a stream."""
-        options = SourceOptions.of(self.options)
+        options = SourceOptions.of({**options_in(schema), **self.options})
         if options.table == "members":
             raise ConfigError("the table of members is not a stream: read it with spark.read")
         return JournalStreamReader(options, _columns(schema))
