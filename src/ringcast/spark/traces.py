@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ringcast.errors import ConfigError
 from ringcast.journal.format.parquet_bounds import (
     GROUP_BYTES_MAX,
+    UNREADABLE,
     UnpacksTooLarge,
     open_bounded,
     pages_of,
@@ -146,7 +147,7 @@ def _is_whole(file: Path) -> bool:
         with open_bounded(file) as opened:
             for _ in opened.iter_batches():
                 pass
-    except (pa.ArrowException, OSError, UnpacksTooLarge):
+    except (*UNREADABLE, UnpacksTooLarge):
         return False
     return True
 
@@ -167,7 +168,7 @@ def _problem(file: Path, hive_keys: set[str]) -> str | None:
     try:
         metadata = pq.read_metadata(file)
         found = metadata.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError):
+    except UNREADABLE:
         return "it is not a Parquet file"
     if pages_of(metadata) > GROUP_BYTES_MAX:
         return f"a row group of it unpacks to {pages_of(metadata):,} bytes"

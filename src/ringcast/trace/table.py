@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ringcast.errors import ConfigError
-from ringcast.journal.format.parquet_bounds import UnpacksTooLarge, bounded, open_bounded
+from ringcast.journal.format.parquet_bounds import (
+    UNREADABLE,
+    UnpacksTooLarge,
+    bounded,
+    open_bounded,
+)
 from ringcast.trace.checksum import SummedFile, damage, is_damaged
 from ringcast.trace.row_encoding import NOTE, NOTE_FIELDS
 from ringcast.trace.schema import (
@@ -152,7 +157,7 @@ def _values(file: Path) -> Iterator[dict[str, Any]]:
         raise ConfigError(f"{file} is no trace of a member: {error}. Move it away.") from None
     except KeyError as error:
         raise ConfigError(f"{file} is no trace of a member: it has no column {error}.") from None
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise damage(file) from error
 
 

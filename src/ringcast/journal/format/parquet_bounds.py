@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GROUP_BYTES_MAX = 2**30
 """Bytes of a row group in memory, for readers that know nothing better."""
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises for a file that is not Parquet, or is damaged; its names may be no text."""
 _TEXT = "BYTE_ARRAY"
 """The physical type of texts and bytes."""
 _VALUE_BYTES = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from ringcast.journal.format.errors import DataLost, JournalError
 from ringcast.journal.format.layout import Layout, covers, numbers_of
 from ringcast.journal.format.manifest import segment_of_line
 from ringcast.journal.format.parquet_bounds import (
+    UNREADABLE,
     UnpacksTooLarge,
     bounded,
     check_row_group,
@@ -24,7 +25,7 @@ from ringcast.journal.format.parquet_bounds import (
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.format.table import FIRST_SCHEMA, GROUP_BYTES_MAX, MICROSECONDS, SCHEMA
 from ringcast.journal.read.plan import Slice
-from ringcast.journal.read.prune import Conditions
+from ringcast.journal.read.prune import ANY, Conditions
 
 MESSAGE_BYTES_MAX = 2**30 + 2**20
 """Bytes of a row group with one message, the largest that is recorded, in memory."""
@@ -58,9 +59,9 @@ def read_rows(
         known = file.schema_arrow.names
         needed = [n for n in known if n in columns or (senders is not None and n in KEYS)]
         for group, first, last in _row_groups(file, there):
-            if conditions and not _can_match(file.metadata.row_group(group), conditions):
-                continue
             path = Layout(root).segment(there.name)
+            if conditions and not _can_match(file, group, path, conditions):
+                continue
             for batch in _batches(file, group, needed or KEYS, path, slice(first, last)):
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
@@ -142,7 +143,7 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
         ) from error
     except UnpacksTooLarge as error:
         raise _unpacks(path, error) from None
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise _damaged(path) from error
     if _plain(file.schema_arrow) not in (SCHEMA, FIRST_SCHEMA):
         file.close()
@@ -163,7 +164,7 @@ def _batches(
         return made[rows].to_batches()
     except UnpacksTooLarge as error:
         raise _unpacks(path, error) from None
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise _damaged(path) from error
 
 
@@ -205,18 +206,23 @@ def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArra
     return mask
 
 
-def _can_match(group: pq.RowGroupMetaData, conditions: Conditions) -> bool:
-    """Tell by its statistics whether a row group can hold what is asked for."""
-    for place, name in enumerate(FIRST_SCHEMA.names):
-        known = group.column(place).statistics if name in conditions.bounds else None
-        if known is None or not known.has_min_max:
-            continue
-        least, most = known.min_raw, known.max_raw
-        if isinstance(least, int) and isinstance(most, int):
-            ruled_out = not conditions.allow(name, least, most)
-            if ruled_out:
-                return False
-    return True
+def _can_match(file: pq.ParquetFile, group: int, path: Path, conditions: Conditions) -> bool:
+    """Tell by its numbers whether a row group can hold what is asked for.
+
+    The numbers are read, and not the statistics in the footer, which end the process if crafted.
+    """
+    names = [name for name in FIRST_SCHEMA.names if name in conditions.bounds]
+    for batch in _batches(file, group, names, path, slice(None)) if names else ():
+        if all(conditions.allow(name, *_extremes(batch.column(name))) for name in names):
+            return True
+    return not names
+
+
+def _extremes(column: pa.Array[Any]) -> tuple[int, int]:
+    """The least and the largest number of a column; of one without numbers, all that there are."""
+    found: Any = pc.min_max(column.cast(pa.int64()))
+    least, most = found["min"].as_py(), found["max"].as_py()
+    return ANY if least is None else (least, most)
 
 
 KEYS = ("sender", "seqno")
