@@ -87,6 +87,12 @@ class Tcp(Spec):
     """The longest pause between attempts to reach a member."""
     stall_timeout: float = 5.0
     """Seconds without a sign of the network after which a connection is made anew."""
+    tls_certificate: str = ""
+    """A PEM file with this member's certificate; empty for connections without TLS."""
+    tls_key: str = ""
+    """A PEM file with the key of the certificate; empty when it is in the same file."""
+    tls_authority: str = ""
+    """A PEM file with the authority whose certificates the members have."""
 
     def __post_init__(self) -> None:
         _check_port("Tcp.port", self.port, least=0)
@@ -97,6 +103,18 @@ class Tcp(Spec):
         for name in ("connect_timeout", "retry_max", "stall_timeout"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"Tcp.{name} is {getattr(self, name)}: give seconds above 0")
+        if bool(self.tls_certificate) != bool(self.tls_authority) or (
+            self.tls_key and not self.tls_certificate
+        ):
+            raise ConfigError(
+                f'Tcp.tls_certificate is "{self.tls_certificate}" and Tcp.tls_authority is'
+                f' "{self.tls_authority}": give both, or none of tls_*'
+            )
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted and members have certificates."""
+        return bool(self.tls_certificate)
 
 
 @protocol(role="transport", under="membership", shared=False)

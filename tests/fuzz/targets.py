@@ -28,7 +28,8 @@ from ringcast.errors import ConfigError, Malformed, RemoteError
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.log_records import FRAME, read_log
 from ringcast.journal.format.manifest import read_removed, read_segment
-from ringcast.runtime.net.connection import Broken, Connection, ReadBuffer
+from ringcast.runtime.net.connection import Connection, ReadBuffer
+from ringcast.runtime.net.stream.broken import Broken
 from ringcast.services.messages import read
 from ringcast.sim import World
 from ringcast.spec import StackSpec

@@ -30,6 +30,10 @@ _STRANGERS = {
     "dropped_unsealed": "is in an open group: leave --key-file out, or give its members the key",
     "dropped_sealed": "is in a closed group: give --key-file",
     "dropped_wrong_version": "speaks another version of the protocol: update one of the two",
+    "dropped_no_tls": "does not speak TLS: leave Tcp.tls_certificate out, or give it one",
+    "dropped_tls": "speaks TLS: give Tcp.tls_certificate and Tcp.tls_authority",
+    "dropped_wrong_certificate": "has no certificate of the authority in Tcp.tls_authority",
+    "refused_by_peer": "refuses the certificate in Tcp.tls_certificate: use one of its authority",
     "dropped_no_hello": "is not a member of a group: check the port",
 }
 """What a connection ended with, and what that means."""
@@ -133,7 +137,7 @@ def _ask_stream(target: str, inquiry: Inquiry) -> SeedAnswer:
         strangers = set[str]()
 
         def is_done() -> bool:
-            strangers.update(probe.counted("dropped_"))
+            strangers.update(probe.counted("dropped_"), probe.counted("refused_"))
             return bool(probe.present) or not strangers.isdisjoint(_STRANGERS)
 
         ask_repeatedly([probe], lambda: probe.ask(target), inquiry.timeout, is_done)
@@ -155,7 +159,7 @@ def _wordless(probe: DiscoveryProbe, inquiry: Inquiry) -> str:
     if inquiry.keys:
         about = "it has another key or none (compare the key files)"
     else:
-        about = "it is in a closed group (give --key-file)"
+        about = "it is in a closed group (give --key-file) or speaks TLS (give Tcp.tls_certificate)"
     return f"ends connections without a word: {about}, or belongs to no group"
 
 

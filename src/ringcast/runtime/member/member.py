@@ -36,6 +36,7 @@ from ringcast.runtime.member.stats import Stats, ViewRecord, member_stats
 from ringcast.runtime.net.buffer_pool import BufferPool
 from ringcast.runtime.net.registry import make_transport
 from ringcast.spec import StackSpec
+from ringcast.transports import Tcp
 
 RECEIVE_MAX = 32
 """Datagrams of a socket that one step takes; more would keep callers from the lock for too long."""
@@ -70,9 +71,12 @@ class Member:
         """The views that were installed, the latest last."""
         self.figures: Callable[[], Mapping[str, int]] = dict[str, int]
         """What the application tells those who watch."""
-        self.transport = make_transport(spec["transport"] if "transport" in spec else None)  # noqa: SIM401
+        chosen = spec["transport"] if "transport" in spec else None  # noqa: SIM401
+        self.transport = make_transport(chosen)
         me = Address(secrets.randbits(63) + 1)
-        self.security = security = Security(credentials, group, me, self.transport)
+        self.security = security = Security(
+            credentials, group, me, self.transport, isinstance(chosen, Tcp) and chosen.has_tls
+        )
         try:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
             rng, offset = random.Random(secrets.randbits(64)), time.time() - time.monotonic()

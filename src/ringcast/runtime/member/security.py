@@ -29,9 +29,15 @@ class Security:
     """The seal of one life of a member, if its group is closed."""
 
     def __init__(
-        self, credentials: Credentials, group: str, me: Address, transport: Transport
+        self,
+        credentials: Credentials,
+        group: str,
+        me: Address,
+        transport: Transport,
+        has_tls: bool = False,
     ) -> None:
         """Opens the transport. Raises ConfigError."""
+        self._has_tls = has_tls
         self._path = credentials.path
         self._transport = transport
         self.seal = GroupSeal(credentials.keys, group, me) if credentials.keys else None
@@ -56,7 +62,7 @@ class Security:
     def facts(self) -> dict[str, object]:
         """Open or closed, and the ids of the keys, the one that seals first."""
         return {
-            "is_closed_group": self.seal is not None,
+            "is_closed_group": self.seal is not None or self._has_tls,
             "key_ids": [] if self.seal is None else list(self.seal.key_ids),
         }
 
@@ -68,6 +74,8 @@ class Security:
         return {member: key_id for member, key_id in used.items() if key_id is not None}
 
     def __str__(self) -> str:
+        if self.seal is None and self._has_tls:
+            return "the group is closed (TLS certificates)"
         if self.seal is None:
             return "the group is open: anybody who reaches it may join, read and send"
         first, *others = self.seal.key_ids

@@ -56,7 +56,7 @@ class Stats(RoleStats):
     closed: str | None
     """Why the member is out of the group; None while it is in."""
     is_closed_group: bool
-    """Whether the group has a key."""
+    """Whether the group has a key, or its members have TLS certificates."""
     key_ids: list[str]
     """The ids of its keys: the first one seals, all of them open."""
     peer_key_ids: dict[str, str]

@@ -20,8 +20,10 @@ from ringcast.closed.handshake import Handshake
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
 from ringcast.core.wire.outbox import Datagram
-from ringcast.errors import ConfigError, RemoteError, RingcastError
+from ringcast.errors import ConfigError, RemoteError
 from ringcast.runtime.net.endpoints import SocketAddress, bind_failed
+from ringcast.runtime.net.stream.broken import Broken
+from ringcast.runtime.net.stream.tls import TlsContexts, TlsStream
 from ringcast.runtime.net.transport import Guard
 
 BACKLOG = 128
@@ -46,6 +48,7 @@ SOURCE = slice(12, 20)
 LENGTH = struct.Struct("!I")
 _HELLO = struct.Struct("!4sB3xQQ")
 _MAGIC, _CLOSED_MAGIC = b"RCtc", b"RCts"
+_TLS_MAGIC = b"\x16\x03"
 
 
 RESEND_OPTION, RESEND_PAUSE_MS_MAX = 44, 1_000
@@ -87,26 +90,6 @@ def tune(sock: socket.socket, stall_timeout: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(stall_timeout * 1000))
     with contextlib.suppress(OSError):  # A kernel before 6.15.
         sock.setsockopt(socket.IPPROTO_TCP, RESEND_OPTION, RESEND_PAUSE_MS_MAX)
-
-
-class Broken(RingcastError):
-    """The connection is over; `reason` is the name of a counter."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-BROKEN_TEXT = {
-    "dropped_wrong_group": "it belongs to another group",
-    "dropped_wrong_version": "it speaks another version of the protocol: update one of the two",
-    "dropped_wrong_key": "it has another key, or none",
-    "dropped_unsealed": "it has no key, and this group is closed",
-    "dropped_sealed": "it is in a closed group, and this member has no key",
-    "dropped_no_hello": "it is not a member of a group",
-    "dropped_wrong_source": "it sends datagrams in the name of others",
-}
-"""Reasons of Broken that the log explains."""
 
 
 class ConnectionState(Enum):
@@ -155,8 +138,17 @@ def _chunk(buffers: list[Payload], nbytes: int, count: int) -> StreamChunk:
 class Connection:
     """A connection and what waits to be sent over it."""
 
-    def __init__(self, sock: socket.socket, endpoint: str | None, until: float) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        endpoint: str | None,
+        until: float,
+        tls: TlsContexts | None = None,
+    ) -> None:
         self.sock = sock
+        self._tls = None if tls is None else TlsStream(sock, tls, endpoint is not None)
+        self.stream: socket.socket | TlsStream = sock if self._tls is None else self._tls
+        """What is written and read: the socket, or what encrypts for it."""
         self.fd = sock.fileno()
         self.endpoint = endpoint
         """Where we called; None when the other side did."""
@@ -186,7 +178,7 @@ class Connection:
 
     def set_low_mark(self, size: int) -> None:
         """Be told of arriving bytes only when there are this many, or the stream ends."""
-        if size != self._low_mark:
+        if size != self._low_mark and self._tls is None:  # TLS may have read a part already.
             self._low_mark = size
             with contextlib.suppress(OSError):  # It is over, which the next read finds.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -215,8 +207,12 @@ class Connection:
         """Who speaks, once that is known; flush afterwards. Raises Broken."""
         handshake = self.handshake
         if handshake is None:
+            if buffer.begins_with(_TLS_MAGIC):
+                raise Broken("dropped_tls")
             is_there = len(buffer) >= HELLO_SIZE
             return decode_hello(buffer.take(HELLO_SIZE), group) if is_there else None
+        if buffer.begins_with(_TLS_MAGIC):
+            raise Broken("dropped_tls")
         if buffer.begins_with(_MAGIC):  # It is shorter than the hello that is expected here.
             raise Broken("dropped_unsealed")
         try:
@@ -238,6 +234,9 @@ class Connection:
     @property
     def has_to_write(self) -> bool:
         """Whether something could leave if the network took it."""
+        tls = self._tls
+        if tls is not None and (tls.has_to_write or not tls.is_ready):
+            return tls.has_to_write
         return bool(self.greeting) or (self._queued > 0 and self.handshake is None)
 
     def queue(self, buffers: Sequence[Payload], nbytes: int) -> None:
@@ -247,15 +246,20 @@ class Connection:
 
     def flush(self) -> None:
         """Send what the network takes now. Raises OSError when the connection is over."""
+        tls = self._tls
+        if tls is not None:
+            tls.flush()
         if self.greeting:
             with contextlib.suppress(BlockingIOError, InterruptedError):
-                self.greeting = self.greeting[self.sock.send(self.greeting) :]
+                self.greeting = self.greeting[self.stream.send(self.greeting) :]
         if self.greeting or self.handshake is not None:
             return
         queue = self._queue
         while queue:
             try:
-                if len(queue) == 1:
+                if tls is not None:
+                    sent = tls.send(queue[0])
+                elif len(queue) == 1:
                     sent = self.sock.send(queue[0])
                 else:
                     sent = self.sock.sendmsg(list(islice(queue, GATHER_MAX)))
@@ -263,7 +267,7 @@ class Connection:
                 return
             self._queued -= sent
             self._advance(sent)
-        if self.retiring:
+        if self.retiring and (tls is None or not tls.has_to_write):
             self.sock.shutdown(socket.SHUT_WR)
 
     def _advance(self, sent: int) -> None:
@@ -311,7 +315,7 @@ class ReadBuffer:
             view[:rest] = view[self._begin : self._end]
             self._begin, self._end = 0, rest
         try:
-            count = connection.sock.recv_into(view[self._end : self._end + limit])
+            count = connection.stream.recv_into(view[self._end : self._end + limit])
         except (BlockingIOError, InterruptedError):
             return 0
         if count == 0:

@@ -26,10 +26,8 @@ from ringcast.core.model.address import Address, Peer
 from ringcast.core.wire.layout import MAGIC
 from ringcast.core.wire.outbox import MTU, Datagram
 from ringcast.runtime.net.connection import (
-    BROKEN_TEXT,
     CHUNK_SIZE,
     SOURCE,
-    Broken,
     Connection,
     ConnectionState,
     ReadBuffer,
@@ -47,6 +45,8 @@ from ringcast.runtime.net.endpoints import (
     join_endpoint,
 )
 from ringcast.runtime.net.stranger_limits import StrangerLimits, connections_allowed
+from ringcast.runtime.net.stream.broken import BROKEN_TEXT, Broken
+from ringcast.runtime.net.stream.tls import TlsContexts, tls_contexts
 from ringcast.runtime.net.transport import Guard
 from ringcast.runtime.system.poller import READ, WRITE, Poller, make_poller
 from ringcast.transports import Tcp
@@ -73,6 +73,7 @@ class TcpTransport:
         self._chunk_size = min(CHUNK_SIZE, spec.queue_bytes // 8)
         self._limits = StrangerLimits()
         self._guard: Guard | None = None
+        self._tls: TlsContexts | None = None
         self._nonces: dict[bytes, None] = {}
         self._accept_at = self._due = float("inf")
         self._complained: set[str] = set()
@@ -89,6 +90,7 @@ class TcpTransport:
         reach = ELSEWHERE[6 if ":" in spec.bind else 4]
         host = bind_host(spec.bind, reach)
         self._me, self._group = me, group
+        self._tls = tls_contexts(spec)
         self._connections_max = connections_allowed(spec.connections_max)
         self._family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._resolver = Resolver(self._family)
@@ -207,7 +209,7 @@ class TcpTransport:
             self.counters["dropped_unreachable"] += datagrams
             return None
         self.counters["calls"] += 1
-        return self._begin(Connection(sock, endpoint, now + self.spec.connect_timeout))
+        return self._begin(Connection(sock, endpoint, now + self.spec.connect_timeout, self._tls))
 
     def _begin(self, connection: Connection) -> Connection:
         assert self._poller is not None
@@ -337,7 +339,7 @@ class TcpTransport:
             sock.setblocking(False)
             until = time.monotonic() + self.spec.connect_timeout
             with self._lock:
-                self._begin(Connection(sock, None, until))
+                self._begin(Connection(sock, None, until, self._tls))
 
     def _make_room(self) -> bool:
         """End a stranger's connection if there are as many as allowed; False when there is none."""

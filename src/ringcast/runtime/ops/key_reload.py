@@ -16,9 +16,9 @@ log = logging.getLogger("ringcast.keys")
 
 
 def reload_at_hangup(group: GroupBase) -> None:
-    """Reload the keys of a group at SIGHUP; the process of an open group ends at it, as before."""
+    """Reload the keys of a group at SIGHUP; a process without a key ends at it, as before."""
     is_main = threading.current_thread() is threading.main_thread()  # Others can handle no signal.
-    if is_main and group.stats()["is_closed_group"]:
+    if is_main and group.stats()["key_ids"]:
         # A thread of its own: the signal may have interrupted a call of the group.
         signal.signal(
             signal.SIGHUP, lambda *_: threading.Thread(target=_reload, args=(group,)).start()

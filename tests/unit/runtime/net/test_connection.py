@@ -12,13 +12,13 @@ from ringcast.runtime.net.connection import (
     HELLO_SIZE,
     LENGTH,
     LENGTH_MAX,
-    Broken,
     Connection,
     ReadBuffer,
     chunks,
     decode_hello,
     encode_hello,
 )
+from ringcast.runtime.net.stream.broken import Broken
 
 
 @pytest.fixture

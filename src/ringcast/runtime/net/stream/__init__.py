@@ -1,0 +1,1 @@
+"""Connections of a stream: why they end, and TLS."""
