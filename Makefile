@@ -5,6 +5,7 @@ SEEDS ?= 1000
 MINUTES ?= 10
 NETWORK ?= $(shell unshare -r -n nft list tables >/dev/null 2>&1 && echo --network)
 SECONDS ?= 60
+SAMPLE ?= 600
 JOBS ?= 2
 
 # The Python that .venv is made from: python3 when it is new enough, else a newer one by its full name.
@@ -20,7 +21,7 @@ PURE := tests/unit tests/properties tests/fuzz tests/sim
 PARALLEL := -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test coverage style types check swarm bench soak fuzz protections docs dist
+.PHONY: help install demo quick test coverage style types check swarm bench soak fuzz protections mutants docs dist
 .DELETE_ON_ERROR:
 unexport PYTHONPATH PYTHONHOME
 
@@ -66,6 +67,9 @@ fuzz: install .venv/fuzz.stamp ## Fuzz every parser and a whole stack for SECOND
 
 protections: install ## Break each protection on purpose and see that a test notices
 	$(BIN)/python tests/protections.py
+
+mutants: install ## Break windows, codec, multicast and membership in SAMPLE small ways (600); fails below 85 % noticed
+	$(RUN) tools.mutants --sample $(SAMPLE)
 
 docs: install .venv/docs.stamp ## Build the documentation as a site that works without a network: build/site
 	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
