@@ -96,6 +96,11 @@ class Bench:
         self.env.timers.cancel(self.part, name)
         self.part.on_timer(name)
 
+    def seconds_to(self, name: str) -> float:
+        """How long until this timer of the part is due."""
+        due, _ = self.env.timers._due[self.part, name]
+        return round(due - self.env.now, 9)
+
     def is_in(self, state: State) -> bool:
         """Whether the part is in this state."""
         return self.part.state is state

@@ -168,3 +168,18 @@ def test_a_coordinator_that_others_tell_of_is_asked_itself() -> None:
     bench.part.found(peer(11), ViewId(8, Address(9)), peer(9), 7, bench.part.cookie(peer(11)))
     assert bench.kinds() == ["PRESENT to 9"]
     assert not bench.env.timers.is_set(bench.part, "gather")
+
+
+@pytest.mark.parametrize("above", [0, 1])
+def test_the_highest_number_is_believed_and_the_next_is_not(above: int) -> None:
+    gate = admission()
+    gate.start_view(OWN, None)
+    number = gate.number_max + above
+    last = ViewId(number, Address(3))
+    frames = [
+        Prepare(last, OWN.id, (), 1),
+        Merge(last, OWN.id, ""),
+        Refused(OWN.id, OWN.id, last),
+        Install(view_of(number, 3, 5), (0, 0), ()),
+    ]
+    assert [gate.believes(frame) for frame in frames] == [not above] * 4

@@ -9,6 +9,7 @@ from ringcast.core.wire.frames import (
     Install,
     Installed,
     Leave,
+    Merge,
     MergeReady,
     Prepare,
     Refused,
@@ -17,13 +18,17 @@ from ringcast.core.wire.frames import (
 from tests.unit.control.membership.bench import (
     ME,
     OWN,
+    SPEC,
     Bench,
     coordinating,
     departed,
     following,
     merging,
+    next_view,
+    peer,
     preparing,
     view_of,
+    yielded,
 )
 
 
@@ -137,3 +142,108 @@ def test_a_merge_leader_that_does_not_answer_is_given_up() -> None:
         bench.wake("retry")
     bench.wake("retry")
     assert bench.is_in(State.PREPARING), "the members here are taken on"
+
+
+def test_a_crash_of_a_member_that_the_change_leaves_out_does_not_begin_it_anew() -> None:
+    bench = preparing()
+    bench.part.on_suspect(Address(7), True)
+    assert bench.kinds() == [], "member 7 is evicted by this very change"
+
+
+def test_repeats_wait_twice_as_long_each_time_up_to_the_bound() -> None:
+    bench = preparing()
+    pauses = [bench.seconds_to("retry")]
+    for _ in range(5):
+        bench.wake("retry")
+        pauses.append(bench.seconds_to("retry"))
+    assert pauses == [SPEC.retry, 0.1, 0.2, 0.4, SPEC.retry_max, SPEC.retry_max]
+
+
+def test_a_published_view_is_repeated_after_the_first_pause_again() -> None:
+    bench = preparing()
+    for _ in range(4):
+        bench.wake("retry")
+    flush(bench, 3)
+    assert bench.seconds_to("retry") == SPEC.retry
+
+
+def test_a_change_that_takes_longer_than_its_timeout_begins_anew() -> None:
+    bench = preparing()
+    for _ in range(round(SPEC.change_timeout / SPEC.retry_max)):
+        bench.wake("retry")
+    assert "PREPARE to all" not in bench.kinds()
+    bench.wake("retry")
+    assert "PREPARE to all" in bench.kinds()
+
+
+def test_a_third_group_is_given_a_cookie_by_the_leader_of_a_merge() -> None:
+    bench = coordinating()
+    bench.find(8, ViewId(8, Address(8)))
+    bench.sent()
+    bench.part.found(peer(9), ViewId(8, Address(9)), peer(9))
+    assert bench.kinds() == ["PRESENT to 9"], "member 8 does not lead, so 9 is needed here"
+
+
+def test_a_leader_that_is_known_is_given_a_cookie_again() -> None:
+    bench = coordinating()
+    bench.find(1, ViewId(8, Address(1)))
+    bench.sent()
+    bench.part.found(peer(1), ViewId(8, Address(1)), peer(1))
+    assert bench.kinds() == ["PRESENT to 1"]
+
+
+def test_a_view_that_a_present_member_can_complete_is_waited_for() -> None:
+    bench = yielded()
+    bench.receive(next_view(OWN, 3, ME, 7, number=6), 3)
+    assert bench.is_in(State.COMPLETING)
+    bench.part.on_suspect(Address(7), True)
+    bench.sent()
+    bench.wake("gather")
+    assert bench.kinds() == []
+    assert bench.seconds_to("gather") == SPEC.retry
+    bench.part.on_suspect(Address(3), True)
+    bench.wake("gather")
+    assert bench.aims[-1] == ViewId(7, Address(ME)), "those that have what is lacking are gone"
+
+
+def test_a_merge_takes_the_place_of_the_requests_that_were_gathered() -> None:
+    bench = coordinating()
+    bench.join(9)
+    bench.receive(Merge(ViewId(9, Address(1)), OWN.id, ""), 1)
+    assert bench.is_in(State.MERGING)
+    assert not bench.env.timers.is_set(bench.part, "gather")
+
+
+def test_of_two_members_that_leave_the_coordinator_goes_last() -> None:
+    bench = following(view_of(4, ME, 3))
+    bench.part.leave()
+    bench.receive(Leave(ViewId(4, Address(ME))), 3)
+    bench.wake("gather")
+    flush(bench, 3)
+    assert [frame.view.members for frame in views(bench)] == [(ME,)]
+
+
+def test_a_coordinator_goes_last_where_a_member_has_crashed_and_the_others_leave() -> None:
+    bench = coordinating()
+    bench.part.on_suspect(Address(7), True)
+    bench.part.leave()
+    bench.receive(Leave(OWN.id), 3)
+    bench.wake("gather")
+    flush(bench, 3)
+    assert [frame.view.members for frame in views(bench)] == [(ME,)]
+
+
+def test_a_merge_that_the_other_group_refuses_is_a_view_of_this_group() -> None:
+    bench = coordinating()
+    bench.find(9, ViewId(8, Address(9)))
+    bench.join(11)
+    bench.wake("gather")
+    flush(bench, 3, 7)
+    assert views(bench) == [], "the other group has not answered"
+    coordinator = bench.part.coordinator
+    assert coordinator is not None
+    assert coordinator.change is not None
+    proposal = coordinator.change.proposal
+    bench.receive(Refused(proposal, ViewId(8, Address(9)), proposal), 9)
+    assert [frame.view.members for frame in views(bench)] == [(ME, 3, 7, 11)]
+    assert bench.searches[-1] == "soon"

@@ -49,3 +49,9 @@ def test_a_new_view_keeps_suspects_that_came_over_and_reasons_for_the_evicted() 
     assert departures.suspects == {B}
     assert departures.reasons == {D: "slow"}
     assert departures.evicted == {}
+
+
+def test_one_of_three_that_is_elsewhere_does_not_expel_this_member() -> None:
+    departures = Departures()
+    departures.note_elsewhere(view_of(4, 3, 5, 7), [Address(3)])
+    assert departures.take_expelled() == ""

@@ -5,7 +5,7 @@ from ringcast.control.membership.transitions import State
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import NO_VIEW, ViewId
 from ringcast.core.wire.frames import Evict, Install, Join
-from tests.unit.control.membership.bench import Bench, joining, peer, searching, view_of
+from tests.unit.control.membership.bench import SPEC, Bench, joining, peer, searching, view_of
 
 
 def rival(bench: Bench, number: int) -> None:
@@ -95,3 +95,43 @@ def test_a_cookie_of_another_member_is_not_for_the_coordinator() -> None:
     assert bench.kinds() == []
     bench.part.found(peer(7), ViewId(6, Address(4)), peer(4), 78)
     assert bench.sent() == [(4, Join(peer(5), "", 0))]
+
+
+def test_a_joiner_waits_twice_as_long_after_each_question_up_to_the_bound() -> None:
+    bench = joining()
+    pauses = [bench.seconds_to("join")]
+    for _ in range(4):
+        bench.wake("join")
+        pauses.append(bench.seconds_to("join"))
+    assert pauses == [0.1, 0.2, 0.4, SPEC.retry_max, SPEC.retry_max]
+
+
+def test_a_coordinator_that_is_heard_while_it_is_busy_is_asked_for_longer() -> None:
+    bench = joining()
+    for _ in range(JOINS_MAX - 2):
+        bench.wake("join")
+    bench.part.found(peer(3), ViewId(4, Address(3)), peer(3))
+    bench.sent()
+    for _ in range(JOINS_MAX // 2):
+        bench.wake("join")
+    assert bench.kinds() == ["JOIN to 3"] * (JOINS_MAX // 2)
+    bench.wake("join")
+    assert bench.is_in(State.SEARCHING)
+
+
+def test_an_answer_without_a_cookie_does_not_replace_the_one_that_came() -> None:
+    bench = joining()
+    here = ViewId(4, Address(3))
+    bench.part.found(peer(3), here, peer(3), 77)
+    bench.part.found(peer(3), here, peer(3), 0)
+    bench.sent()
+    bench.wake("join")
+    assert bench.sent() == [(3, Join(peer(5), "", 77))]
+
+
+def test_a_joiner_that_waits_decides_again_within_a_fifth_more_than_the_timeout() -> None:
+    bench = searching()
+    for _ in range(20):
+        assert bench.timeout <= bench.seconds_to("decide") <= 1.2 * bench.timeout
+        bench.wake("decide")
+    assert bench.is_in(State.SEARCHING)

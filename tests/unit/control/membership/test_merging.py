@@ -49,10 +49,11 @@ def test_all_groups_have_to_answer() -> None:
 
 
 def test_a_group_that_does_not_answer_is_left_out() -> None:
-    _, merging = merging_of(9)
+    bench, merging = merging_of(9)
     merging.begin(PROPOSAL)
     for _ in range(ASKED_MAX):
         merging.repeat()
+    assert bench.kinds() == ["MERGE to 9"] * ASKED_MAX
     assert merging.ready
     assert merging.answers == []
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from ringcast.control.membership.part import STRANGERS_MAX
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import Merged
 from ringcast.core.model.view import ViewId
-from ringcast.core.wire.frames import Evict, Install, Section
+from ringcast.core.wire.frames import Evict, Install, Join, Merge, Refused, Section
 from ringcast.errors import Malformed
 from tests.unit.control.membership.bench import (
     ME,
@@ -15,6 +16,7 @@ from tests.unit.control.membership.bench import (
     coordinating,
     following,
     joining,
+    peer,
     searching,
     view_of,
 )
@@ -29,6 +31,8 @@ def test_an_installation_says_who_joined_and_left() -> None:
     installation = bench.installed[-1]
     assert (installation.joined, installation.left) == ((9,), (7,))
     assert installation.old == OLD
+    assert not installation.is_merge
+    assert bench.events == [], "a view that follows one view is not a merge"
 
 
 def test_a_merged_view_names_the_subgroups() -> None:
@@ -37,6 +41,7 @@ def test_a_merged_view_names_the_subgroups() -> None:
     groups = (Section(OLD.id, OLD.members, ()), Section(ViewId(4, Address(9)), (Address(9),), ()))
     bench.receive(Install(view_of(8, 3, ME, 7, 9), (0,) * 4, groups), 3)
     assert bench.events == [Merged(view_of(8, 3, ME, 7, 9), (OLD.members, (Address(9),)))]
+    assert bench.installed[-1].is_merge
 
 
 def test_the_source_and_the_coordinator_are_told_that_a_view_is_installed() -> None:
@@ -95,3 +100,73 @@ def test_a_member_alone_after_an_eviction_rests() -> None:
 def test_a_snapshot_names_the_role(view: object, role: str) -> None:
     bench = searching() if view is None else following(view)  # type: ignore[arg-type]
     assert bench.part.snapshot() == {"role": role, "suspects": [], "evicted": {}}
+
+
+def test_a_member_alone_that_was_not_told_to_stay_away_does_not_rest() -> None:
+    bench = following()
+    bench.part.departures.told_why("it is slow")
+    bench.part.secede("it is slow")
+    assert "rest" not in bench.searches
+
+
+def test_a_default_for_staying_away_does_not_replace_what_was_set() -> None:
+    bench = following()
+    bench.part.stay_away(10.0)
+    bench.part.stay_away(3.0, is_default=True)
+    assert bench.part._away == 10.0
+    bench.part.stay_away(5.0)
+    assert bench.part._away == 5.0
+
+
+def test_a_joiner_with_another_stack_is_refused_with_the_difference() -> None:
+    bench = coordinating()
+    bench.env.fingerprint = "flow=Flow"
+    bench.join(9, "flow=Pacing")
+    reason = "its stack differs: the group has Flow, and this member has Pacing"
+    assert bench.sent() == [(9, Evict(Address(9), reason))]
+    assert bench.env.counters["refused_stack"] == 1
+    assert not bench.env.timers.is_set(bench.part, "gather")
+
+
+def test_a_merge_with_another_stack_is_refused() -> None:
+    bench = coordinating()
+    bench.env.fingerprint = "flow=Flow"
+    proposal = ViewId(9, Address(1))
+    bench.receive(Merge(proposal, OWN.id, "flow=Pacing"), 1)
+    assert bench.sent() == [(1, Refused(proposal, OWN.id, OWN.id))]
+
+
+def test_a_group_found_with_a_number_that_no_group_reaches_is_counted() -> None:
+    bench = coordinating()
+    bench.find(9, ViewId(2**61, Address(9)))
+    assert bench.env.counters["dropped_view_number"] == 1
+
+
+def test_a_coordinator_that_is_reminded_looks_at_its_suspects_again() -> None:
+    bench = coordinating()
+    bench.part.departures.suspect(Address(7), True)
+    bench.part.remind()
+    assert bench.env.timers.is_set(bench.part, "gather")
+
+
+def test_a_member_of_another_view_is_elsewhere() -> None:
+    bench = coordinating()
+    bench.part.note_elsewhere([Address(7)])
+    assert bench.part.is_elsewhere(Address(7))
+    assert not bench.part.is_elsewhere(Address(3))
+
+
+def test_the_strangers_that_were_told_are_bounded() -> None:
+    bench = coordinating()
+    strangers = range(100, 101 + STRANGERS_MAX)
+    for number in strangers:
+        bench.part.admission.start_view(OWN, view_of(3, ME, number))
+        bench.part.stranger(Address(number))
+    assert len(bench.part._strangers) == 1
+    assert len(bench.kinds()) == len(strangers)
+
+
+def test_a_member_that_asks_to_join_gets_its_view() -> None:
+    bench = following()
+    bench.receive(Join(peer(7), "", 0), 7)
+    assert bench.kinds() == ["VIEW to 7"]

@@ -4,8 +4,19 @@ from ringcast.control.membership.transitions import State
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import Expelled
 from ringcast.core.model.view import NO_VIEW, ViewId
-from ringcast.core.wire.frames import Evict, Install, Installed, Prepare, Refused
-from tests.unit.control.membership.bench import ME, OLD, following, installing, next_view, stopped
+from ringcast.core.wire.frames import Evict, Install, Installed, Prepare, Refused, Section
+from tests.unit.control.membership.bench import (
+    ME,
+    OLD,
+    OWN,
+    following,
+    installing,
+    merging,
+    next_view,
+    peer,
+    stopped,
+    view_of,
+)
 
 
 def test_a_lower_proposal_is_refused_with_the_higher_one() -> None:
@@ -99,3 +110,51 @@ def test_a_member_that_has_no_view_yet_is_given_this_one() -> None:
     bench = following()
     bench.receive(Installed(NO_VIEW), 7)
     assert bench.kinds() == ["VIEW to 7"]
+
+
+def test_only_a_member_of_a_later_view_is_asked_for_it() -> None:
+    bench = following()
+    bench.part.found(peer(7), OLD.id, peer(3))
+    assert bench.kinds() == []
+    bench.part.found(peer(7), ViewId(5, Address(3)), peer(3))
+    assert bench.kinds() == ["INSTALLED to 7"]
+
+
+def test_the_view_that_is_installed_is_confirmed_again() -> None:
+    bench = following()
+    bench.receive(next_view(None, 3, ME, 7, number=4), 3)
+    assert bench.kinds() == ["INSTALLED to 3"]
+    bench.receive(next_view(None, 3, ME, 7, number=3), 3)
+    assert bench.kinds() == [], "an older one needs no answer"
+
+
+def test_the_view_of_the_proposal_may_come_from_another_member() -> None:
+    bench = stopped()
+    bench.receive(next_view(OLD, 3, ME, 7), 7)
+    assert bench.is_in(State.INSTALLING)
+
+
+def test_a_merged_view_that_leaves_this_member_out_names_those_that_went_on() -> None:
+    bench = merging()
+    other = Section(ViewId(8, Address(1)), (Address(1),), ())
+    mine = Section(OWN.id, (Address(3),), ())
+    bench.receive(Install(view_of(9, 1, 3), (0, 0), (other, mine)), 1)
+    assert bench.part.departures.elsewhere == {3}
+
+
+def test_a_stranger_that_claims_a_view_is_contradicted() -> None:
+    bench = following()
+    later = ViewId(6, Address(9))
+    bench.receive(Installed(later), 9)
+    assert bench.sent() == [(9, Refused(later, OLD.id, OLD.id))]
+    bench.receive(Installed(later), 7)
+    assert bench.kinds() == [], "a member may be ahead"
+
+
+def test_only_a_member_can_say_that_it_is_elsewhere() -> None:
+    bench = following()
+    refusal = Refused(OLD.id, ViewId(2, Address(9)), NO_VIEW)
+    bench.receive(refusal, 9)
+    assert bench.part.departures.elsewhere == set()
+    bench.receive(refusal, 7)
+    assert bench.part.departures.elsewhere == {7}

@@ -30,3 +30,10 @@ def test_only_members_that_have_not_confirmed_get_it_again() -> None:
     assert bench.kinds() == ["VIEW to 7"]
     publication.withdraw()
     assert publication.is_confirmed
+
+
+def test_as_many_newcomers_as_are_told_directly_get_the_view_so() -> None:
+    bench = coordinating()
+    newcomers = range(100, 100 + DIRECT_MAX)
+    Publication(bench.part).send(next_view(OWN, ME, 3, 7, *newcomers), [])
+    assert bench.kinds() == ["VIEW to all", *(f"VIEW to {number}" for number in newcomers)]
