@@ -50,7 +50,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=600, help="mutants in all; 0 takes every one")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument(
-        "--budget", type=float, default=15.0, help="CPU seconds of tests per mutant"
+        "--budget", type=float, default=10.0, help="CPU seconds of tests per mutant"
     )
     parser.add_argument("--least", type=float, default=85.0, help="percent that must be noticed")
     parser.add_argument("--tests", nargs="*", help="test files, instead of those of the modules")

@@ -1,8 +1,8 @@
 """Runs mutants inside one session of pytest: collected once, then one fork per mutant.
 
 A first fork runs every test and notes the lines that it reaches and the time that it takes. A
-mutant is then met by the tests that reach its line only, the quickest first, until one fails. The
-mutated function replaces the loaded one (`__code__`), so nothing is imported or collected again.
+mutant is then met by the tests that reach its line only, until one fails. The mutated function
+replaces the loaded one (`__code__`), so nothing is imported or collected again.
 """
 
 import gc
@@ -27,6 +27,9 @@ MEMORY_MAX = 4 << 30
 """Bytes of address space of one fork: a mutant that allocates without end gets a MemoryError."""
 SLOWER_MAX, SECONDS_MIN = 10, 5.0
 """A test counts as hung after ten times its time, and five seconds of CPU more."""
+
+GROUPS = "tests/sim/"
+"""Tests of whole groups: they reach nearly every line, and few of them say what is wrong."""
 
 
 class Verdict(IntEnum):
@@ -147,11 +150,12 @@ class Runner:
         return Verdict(os.WEXITSTATUS(status)) if os.WIFEXITED(status) else Verdict.HUNG
 
     def _tests_of(self, mutant: Mutant) -> Iterator[str]:
-        """The tests that reach the line, the quickest first, while the budget lasts."""
+        """The tests that reach the line while the budget lasts: those of parts before those of
+        whole groups, the quickest first."""
         spent, seconds = 0.0, self.reach.seconds
         lines = range(mutant.statement, mutant.line + 1)
         reaching = {t for line in lines for t in self.reach.tests.get((mutant.path, line), [])}
-        for name in sorted(reaching, key=lambda name: (seconds[name], name)):
+        for name in sorted(reaching, key=lambda t: (t.startswith(GROUPS), seconds[t], t)):
             spent += seconds[name]
             if spent > self._budget and spent > seconds[name]:
                 return
