@@ -285,3 +285,43 @@ def test_a_view_that_counts_from_one_again_sends_nothing_again() -> None:
     assert repairs.are_few
     repairs.note(replace(a_run(100, first=1), view=ViewId(5, A)))
     assert not repairs.are_few
+
+
+def test_a_train_is_read_at_once_if_it_is_within_its_run() -> None:
+    run = a_run(60)
+    first, *_ = trains(run)
+    whole = bytes(first.buffers[0])
+    count = len(whole) // first.segment
+    assert count > 1
+    reader = PackedReader(GROUP)
+    whole = whole[: count * first.segment]
+    assert reader.read_train(whole, first.segment, VIEW) == len(whole)
+    assert sum(len(part.payloads) for part in reader.runs) == count * STEP // run.size
+    twice = whole + whole[: first.segment]
+    assert PackedReader(GROUP).read_train(twice, first.segment, VIEW) == 0, "it does not follow"
+
+
+def test_a_train_that_goes_beyond_its_run_is_refused() -> None:
+    run = a_run(4)
+    content = b"".join(map(bytes, run.payloads))
+    short = replace(run, payloads=run.payloads[:3], nbytes=3_000)
+    heads = [one[:PACKED_AT] for one in datagrams(short)]
+    padded = heads[0] + content[:STEP] + heads[1] + content[STEP : 2 * STEP]
+    assert PackedReader(GROUP).read_train(padded, PACKED_AT + STEP, VIEW) == len(padded)
+    longer = padded + heads[2] + content[:STEP]
+    assert PackedReader(GROUP).read_train(longer, PACKED_AT + STEP, VIEW) == 0
+
+
+def test_a_message_as_large_as_the_room_fits_a_datagram_by_itself() -> None:
+    """Nothing of the datagram is empty, and nothing larger fits it."""
+    assert not is_worth_packing(a_run(10, STEP), ROOM)
+    assert not is_worth_packing(a_run(10, STEP + 1), ROOM)
+    assert is_worth_packing(a_run(10, STEP - STEP // 7), ROOM)
+
+
+def test_nothing_sent_means_few_repairs() -> None:
+    repairs = Repairs()
+    assert repairs.are_few
+    repairs.note(a_run(1))
+    repairs.note(a_run(1))
+    assert not repairs.are_few, "half of it was sent again"
