@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
     os.nice(19)
     modules = choose(options.modules or [f"{SOURCE}{name}" for name in MODULES])
     mutants = sample(modules, options.sample, options.seed)
+    if options.survivors_of is not None:
+        mutants = survivors(mutants, options.survivors_of.read_text())
     if not mutants:
         print(f"nothing to break in {options.modules}: name modules below {SOURCE}")
         return 1
@@ -53,6 +55,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--budget", type=float, default=10.0, help="CPU seconds of tests per mutant"
     )
     parser.add_argument("--least", type=float, default=85.0, help="percent that must be noticed")
+    parser.add_argument("--survivors-of", type=Path, help="what a run of the same sample printed")
     parser.add_argument("--tests", nargs="*", help="test files, instead of those of the modules")
     return parser.parse_args(arguments)
 
@@ -73,6 +76,13 @@ def sample(modules: list[Module], count: int, seed: int) -> list[Mutant]:
         drawn = random.Random(f"{seed} {path}").sample(mutants, round(len(mutants) * share))
         taken += sorted(drawn, key=lambda m: (m.place, m.variant))
     return taken
+
+
+def survivors(mutants: list[Mutant], printed: str) -> list[Mutant]:
+    """Those of the mutants that a run has printed as not noticed."""
+    verdicts = (Verdict.SURVIVED, Verdict.UNREACHED)
+    lines = {line.partition(" ")[2] for line in printed.splitlines()}
+    return [m for m in mutants if any(f"{v.name.lower()} {m}" in lines for v in verdicts)]
 
 
 def tests_of(modules: list[Module]) -> list[str]:

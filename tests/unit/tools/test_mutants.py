@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants.__main__ import choose, sample, score
+from tools.mutants.__main__ import choose, sample, score, survivors
 from tools.mutants.operators import Mutant, code_of, mutants_of
 from tools.mutants.runner import Verdict
 
@@ -67,6 +67,12 @@ def test_a_sample_repeats_with_its_seed() -> None:
     assert len(sample(modules, 5, seed=1)) == 5
     assert sample(modules, 5, seed=1) == sample(modules, 5, seed=1)
     assert sample(modules, 5, seed=1) != sample(modules, 5, seed=2)
+
+
+def test_the_survivors_of_a_run_can_be_tried_again() -> None:
+    three = sample(choose([ACK_MAP]), 3, seed=1)
+    printed = f"1/3 survived {three[0]}\n2/3 killed {three[1]}\n3/3 unreached {three[2]}\n"
+    assert survivors(three, printed) == [three[0], three[2]]
 
 
 def test_a_hung_mutant_is_noticed_and_one_that_cannot_be_tried_does_not_count() -> None:
