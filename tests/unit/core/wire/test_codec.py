@@ -1,12 +1,21 @@
 """Frames by themselves, the sender of a datagram, and datagrams cut off in the middle."""
 
+from zlib import crc32
+
 import pytest
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import decode, decode_frame, encode, encode_frame, source_of
 from ringcast.core.wire.frames import Ack, Data, Frame, Leave
-from ringcast.core.wire.layout import EMPTY_MAX, HEADER_SIZE
+from ringcast.core.wire.layout import (
+    CHECKSUM,
+    EMPTY_MAX,
+    FRAME,
+    FRAME_SIZE,
+    HEADER,
+    HEADER_SIZE,
+)
 from ringcast.errors import Malformed
 
 GROUP, SOURCE = 7, Address(0x1234)
@@ -60,3 +69,26 @@ def test_messages_that_are_not_empty_do_not_use_up_the_empty_ones() -> None:
 def test_frames_keep_their_order_around_runs() -> None:
     content = [Ack(9), a_run(b"a"), Leave(VIEW), a_run(b"bc", b"d")]
     assert decode(datagram(*content), GROUP) == (SOURCE, content)
+
+
+def with_sizes(data: bytes, control: int, frame: int) -> bytes:
+    """The datagram with other sizes of its control section and its first frame, and the checksum
+    that fits."""
+    fields = [*HEADER.unpack_from(data)[:-1], control]
+    head = HEADER.pack(*fields)
+    code, _ = FRAME.unpack_from(data, HEADER_SIZE)
+    content = FRAME.pack(code, frame) + data[HEADER_SIZE + FRAME_SIZE :]
+    return head + CHECKSUM.pack(crc32(content, crc32(head))) + content
+
+
+def test_a_frame_with_a_wrong_size_is_malformed() -> None:
+    data = datagram(Leave(VIEW))
+    control = len(data) - HEADER_SIZE
+    size = control - FRAME_SIZE
+    assert decode(with_sizes(data, control, size), GROUP) == (SOURCE, [Leave(VIEW)])
+    with pytest.raises(Malformed, match="a frame is cut off"):
+        decode(with_sizes(data, control, size + 1), GROUP)
+    with pytest.raises(Malformed, match="bytes left over in a frame"):
+        decode(with_sizes(data + b"!", control + 1, size + 1), GROUP)
+    with pytest.raises(Malformed, match="head is cut off"):
+        decode(with_sizes(data + b"!", control + 1, size), GROUP)
