@@ -132,4 +132,5 @@ class Merging:
 
     def _leave_out(self, address: Address) -> None:
         self._asked.pop(address, None)
+        self._ready.pop(address, None)
         self._others.pop(address, None)

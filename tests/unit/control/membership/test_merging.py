@@ -80,3 +80,14 @@ def test_other_groups_are_bounded() -> None:
     assert merging.number == 9  # Those that are known go on.
     merging.begin(PROPOSAL)
     assert len(bench.env.out.frames) == OTHERS_MAX
+
+
+def test_a_group_that_refuses_after_it_was_ready_is_left_out_and_the_others_are_waited_for() -> (
+    None
+):
+    _, merging = merging_of(8, 9)
+    merging.begin(PROPOSAL)
+    merging.on_answer(ready(9), Address(9))
+    merging.on_answer(Refused(PROPOSAL, OTHER, OTHER), Address(9))
+    assert not merging.ready, "member 8 has not answered"
+    assert merging.answers == []
