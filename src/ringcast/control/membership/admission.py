@@ -87,6 +87,7 @@ class Admission:
         self._former = {member: None for member in self._former if member not in view}
         while len(self._former) > FORMER_MAX:
             del self._former[next(iter(self._former))]
+        assert self._env.me not in self._former
 
     def knows(self, address: Address) -> bool:
         """Whether this was a member of the group, as far as that is remembered."""

@@ -40,11 +40,13 @@ class Change:
         self.unheard = 0
         """How often the merge leader was told without an answer that all have stopped."""
         self._answers: dict[Address, Flushed] = {}
+        assert self.awaited.issuperset(self.leavers), "a leaver that is gone or no member"
 
     def answer(self, member: Address, flushed: Flushed) -> None:
         """A member has stopped."""
         if member in self.awaited:
             self._answers[member] = flushed
+        assert self._answers.keys() <= self.awaited
 
     @property
     def silent(self) -> list[Address]:
@@ -75,6 +77,7 @@ class Change:
             return None
         view = View(self.proposal, tuple(peers))
         seqnos = tuple(starts.get(member, 0) for member in view)
+        assert view.id > self.view.id, "views go up"
         return Install(view, seqnos, tuple(sections))
 
     def merge_ready(self) -> MergeReady:

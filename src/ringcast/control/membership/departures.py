@@ -58,6 +58,7 @@ class Departures:
         self.suspects = {m for m in self.suspects if m in view and m in together}
         self.reasons = {m: why for m, why in self.evicted.items() if m not in view}
         self.elsewhere, self.evicted, self._why = set(), {}, ""
+        assert self.suspects.isdisjoint(self.reasons), "a member that is in the view and evicted"
         return is_evicted
 
     def take_expelled(self) -> str:

@@ -114,6 +114,8 @@ class Joiner(Component):
         self._targets[target] = None
         if len(self._targets) > TARGETS_MAX:
             del self._targets[next(iter(self._targets))]
+        assert target in self._targets
+        assert len(self._targets) <= TARGETS_MAX
         self.env.out.send(Join(self.env.peer, self.env.fingerprint, self._cookie), target)
 
     def on_decide_timer(self) -> None:

@@ -55,6 +55,8 @@ class Merging:
         if len(self._others) < OTHERS_MAX if known is None else view >= known.view:
             self._others[coordinator.address] = _Other(coordinator, view, now)
             self._env.out.learn(coordinator)
+        assert len(self._others) <= OTHERS_MAX
+        assert self._asked.keys() <= self._others.keys()
 
     def knows_leader(self, below: Address) -> bool:
         """Whether another coordinator has to lead a merge, with an address below this one.
@@ -109,6 +111,7 @@ class Merging:
                     Merge(frame.proposal, self._others[source].view, self._env.fingerprint), source
                 )
             self._ready[source] = frame
+        assert self._ready.keys() <= self._asked.keys() <= self._others.keys()
         return True
 
     @property

@@ -28,6 +28,7 @@ class Publication(Component):
     def send(self, frame: Install, leavers: Sequence[Address]) -> None:
         """Publish a view; leavers are told that it is without them."""
         view = frame.view
+        assert view.id > self.view.id, "the view that is installed is published again"
         for peer in view.peers:
             self.env.out.learn(peer)
         self._unconfirmed = dict.fromkeys(view.members)

@@ -194,7 +194,9 @@ class RangeSet:
                 mine += 1
             else:
                 theirs += 1
-        return _assembled(firsts, lasts)
+        both = _assembled(firsts, lasts)
+        assert both._count <= min(self._count, other._count)
+        return both
 
     def difference(self, other: RangeSet) -> RangeSet:
         """The numbers that are in this set and not in the other."""
@@ -216,6 +218,7 @@ class RangeSet:
             return RangeSet()
         firsts[0] = max(firsts[0], low)
         lasts[-1] = min(lasts[-1], high)
+        assert low <= firsts[0] <= lasts[-1] <= high
         return _assembled(firsts, lasts)
 
     def limited(self, max_ranges: int | None = None, max_numbers: int | None = None) -> RangeSet:
@@ -230,6 +233,7 @@ class RangeSet:
             if room <= 0:
                 break
             result.add(first, min(last, first + room - 1))
+        assert result._count == max(max_numbers, 0)
         return result
 
     def __eq__(self, other: object) -> bool:

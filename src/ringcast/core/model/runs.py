@@ -56,6 +56,8 @@ class RunStore:
         self.moved += len(firsts) - place
         firsts.insert(place, run.first)
         runs.insert(place, run)
+        assert place == 0 or runs[place - 1].last < run.first
+        assert place + 1 == len(runs) or run.last < firsts[place + 1]
         self._heads[chunk] = firsts[0]
         if len(firsts) > 2 * CHUNK_RUNS:
             self.moved += CHUNK_RUNS + len(self._heads) - chunk
@@ -103,6 +105,9 @@ class RunStore:
         else:
             del runs[:count], firsts[:count]
             self._heads[0] = firsts[0]
+        assert not self._heads or self._heads[0] > up_to
+        assert self.nbytes >= 0
+        assert len(self._heads) == len(self._firsts) == len(self._runs)
 
     def clear(self) -> None:
         """Forget everything."""

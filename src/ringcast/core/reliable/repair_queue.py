@@ -57,13 +57,16 @@ class RepairQueue:
         if pending is not None:
             for first, last in wanted:
                 pending.add(first, last)
+            assert pending, "a receiver is queued that waits for nothing"
         return wanted.count
 
     def take(self, max_messages: int, now: float) -> tuple[Address | None, RangeSet]:
         """The next messages to send again, and the receiver that requested them; None for the
         group, when another one waits for at least half of them."""
+        assert self._pending, "nothing is queued"
         receiver, pending = next(iter(self._pending.items()))
         part = pending.limited(None, max_messages)
+        assert part, "nothing may be sent"
         if not self._is_unicast and any(
             2 * other.intersection(part).count >= part.count
             for waiting, other in self._pending.items()

@@ -209,6 +209,8 @@ def _decode_frames(
         at += size
         if len(content) > FRAMES_MAX:
             raise Malformed("more frames than a datagram may have")
+    assert at == end
+    assert end <= payload_at <= len(datagram)
     return content, payload_at
 
 

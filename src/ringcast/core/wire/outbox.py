@@ -46,6 +46,7 @@ def without_trains(datagrams: Iterable[Datagram]) -> Iterator[Datagram]:
             yield datagram
             continue
         (train,), size = datagram.buffers, datagram.segment
+        assert 0 < size < datagram.nbytes == len(train)
         for at in range(0, datagram.nbytes, size):
             one = train[at : at + size]
             yield Datagram(datagram.target, [one], len(one))

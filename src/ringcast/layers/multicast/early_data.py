@@ -99,6 +99,8 @@ class EarlyData:
             return False
         self._parked.append((frame, source))
         self._parked_bytes += cost
+        assert 0 < self._parked_bytes <= self._parked_bytes_max
+        assert len(self._parked) <= self._parked_max
         return True
 
     def _may_follow(self, view: ViewId) -> bool:
@@ -119,6 +121,7 @@ class EarlyData:
         frames = self._parked
         self._parked = [parked for parked in frames if parked[0].view > view]
         self._parked_bytes = sum(_cost(frame) for frame, _ in self._parked)
+        assert bool(self._parked) == (self._parked_bytes > 0)
         return [parked for parked in frames if parked[0].view == view]
 
 

@@ -101,6 +101,8 @@ class ViewFlush:
         for sender, window in windows.items():
             self._hand_up(sender, window.hand())
         assert self.aims.keys() == windows.keys()
+        assert self.holders.keys() <= windows.keys()
+        assert all(windows[sender].handed <= aim for sender, aim in self.aims.items())
         self.check()
 
     def reached(self) -> bool:
