@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import NamedTuple
 
 from ringcast.core.model.address import Address
@@ -123,8 +124,10 @@ def common_size(payloads: Sequence[Payload]) -> int:
     if not payloads:
         return 0
     size = len(payloads[0])
-    for payload in payloads:
-        if len(payload) != size:
+    if len(payloads) > 1:
+        runs = groupby(payloads, len)  # As a loop does, without steps of Python per message.
+        next(runs)
+        for _ in runs:
             return 0
     return size
 
