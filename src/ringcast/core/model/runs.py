@@ -39,15 +39,19 @@ class RunStore:
         """Keep a run of one message or more; none of them is kept yet."""
         assert run.payloads
         self.nbytes += run.nbytes
-        if self._firsts and run.first < self._firsts[-1][-1]:
-            self._insert(run)
-        elif self._firsts and len(self._firsts[-1]) < CHUNK_RUNS:
-            self._firsts[-1].append(run.first)
-            self._runs[-1].append(run)
-        else:
-            self._heads.append(run.first)
-            self._firsts.append([run.first])
-            self._runs.append([run])
+        first = run.first
+        if self._firsts:
+            firsts = self._firsts[-1]
+            if first < firsts[-1]:
+                self._insert(run)
+                return
+            if len(firsts) < CHUNK_RUNS:
+                firsts.append(first)
+                self._runs[-1].append(run)
+                return
+        self._heads.append(first)
+        self._firsts.append([first])
+        self._runs.append([run])
 
     def _insert(self, run: Batch) -> None:
         chunk = max(0, bisect_right(self._heads, run.first) - 1)
@@ -84,30 +88,34 @@ class RunStore:
 
     def purge(self, up_to: int) -> None:
         """Forget everything at or below; of a run that reaches further the rest is kept."""
-        chunks = bisect_right(self._heads, up_to)
-        if not chunks:
+        heads = self._heads
+        if not heads or heads[0] > up_to:
             return
-        # Runs are disjoint: all of a chunk lies below the head of the next one.
-        for runs in self._runs[: chunks - 1]:
-            self.nbytes -= sum([run.nbytes for run in runs])
-        del self._heads[: chunks - 1], self._firsts[: chunks - 1], self._runs[: chunks - 1]
+        if len(heads) > 1 and heads[1] <= up_to:
+            self._purge_chunks(bisect_right(heads, up_to) - 1)
         runs, firsts = self._runs[0], self._firsts[0]
         count = bisect_right(firsts, up_to)
-        self.nbytes -= sum([run.nbytes for run in runs[:count]])
         last = runs[count - 1]
-        if last.last > up_to:
+        self.nbytes -= last.nbytes if count == 1 else sum([run.nbytes for run in runs[:count]])
+        end = last.last
+        if end > up_to:
             count -= 1
-            rest = runs[count] = last.part(up_to + 1, last.last)
+            rest = runs[count] = last.part(up_to + 1, end)
             firsts[count] = rest.first
             self.nbytes += rest.nbytes
         if count == len(runs):
-            del self._heads[0], self._firsts[0], self._runs[0]
+            del heads[0], self._firsts[0], self._runs[0]
         else:
             del runs[:count], firsts[:count]
-            self._heads[0] = firsts[0]
-        assert not self._heads or self._heads[0] > up_to
-        assert self.nbytes >= 0
-        assert len(self._heads) == len(self._firsts) == len(self._runs)
+            heads[0] = firsts[0]
+        assert not heads or heads[0] > up_to
+        assert self.nbytes >= 0 and len(heads) == len(self._runs)
+
+    def _purge_chunks(self, count: int) -> None:
+        """Forget the first chunks. Runs are disjoint: all of a chunk lies below the next head."""
+        for runs in self._runs[:count]:
+            self.nbytes -= sum([run.nbytes for run in runs])
+        del self._heads[:count], self._firsts[:count], self._runs[:count]
 
     def clear(self) -> None:
         """Forget everything."""
