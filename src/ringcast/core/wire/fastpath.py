@@ -54,13 +54,13 @@ PLACEMENT_FRAGMENTS_MIN = 64
 def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Datagram]:
     """Datagrams with up to `step` messages of a run each; all messages have one size."""
     head = HEADER.pack(MAGIC, VERSION, 0, group, source, EVERYBODY, DATA_SIZE)
-    payloads, size, low = run.payloads, run.size, run.low
+    payloads, size, first, low = run.payloads, run.size, run.first, run.low
     common = COMMON.pack(
         Data.code, DATA.size, *run.view, run.start, run.origin, run.sent_at, run.flags, size
     )
     common_checksum = crc32(common, crc32(head))
     if isinstance(payloads, Fragments) and step == 1:
-        for seqno, (header, piece) in enumerate(payloads.parts(), run.first):
+        for seqno, (header, piece) in enumerate(payloads.parts(), first):
             place = PLACE.pack(seqno, low, 1)
             checksum = CHECKSUM.pack(crc32(place, common_checksum))
             yield Datagram(
@@ -70,11 +70,11 @@ def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Da
             )
         return
     for begin in range(0, len(payloads), step):
-        buffers = list(payloads[begin : begin + step])
-        count = len(buffers)
-        place = PLACE.pack(run.first + begin, low, count)
+        part = payloads[begin : begin + step]
+        count = len(part)
+        place = PLACE.pack(first + begin, low, count)
         checksum = CHECKSUM.pack(crc32(place, common_checksum))
-        buffers.insert(0, b"".join((head, checksum, common, place)))
+        buffers = [b"".join((head, checksum, common, place)), *part]
         yield Datagram(None, buffers, DATA_PAYLOADS_AT + count * size)
 
 
@@ -156,7 +156,13 @@ class RunReader:
             return False  # There is none, or its fragments were placed.
         count, size, payloads = self._count, run.size, run.payloads
         first = run.first + len(payloads)
-        if datagram[:DATA_PAYLOADS_AT] != self._expected(first, run.low, count):
+        if first > SEQNO_MAX - count:
+            return False
+        # As `_expected` does, which costs a call more.
+        place = PLACE.pack(first, run.low, count)
+        checksum = CHECKSUM.pack(crc32(place, self._common_checksum))
+        head = self._head + checksum + self._common + place
+        if datagram[:DATA_PAYLOADS_AT] != head:
             if len(datagram) <= DATA_PAYLOADS_AT:
                 return False
             # The last one of a batch has fewer messages.

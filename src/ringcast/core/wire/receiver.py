@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import cast
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
@@ -69,11 +68,13 @@ class Receiver:
         """
         if self._seal is not None:
             datagrams = self._opened(datagrams, self._seal)
+        extend = self._runs.extend
         for datagram in datagrams:
-            if type(datagram) is Segments:
+            # Most datagrams continue the open run; one that was placed is too short for that.
+            if isinstance(datagram, Segments):
                 self._read_segments(datagram, view)
-            else:
-                self._read(cast("bytes | memoryview", datagram), view)
+            elif not extend(datagram):
+                self._read(datagram, view)
             del datagram  # Its memory is for the next one, which may be read only now.
         self._take_run()
         assert self._runs.run is None
@@ -89,6 +90,7 @@ class Receiver:
                 yield PLACED if place(opened) else opened
 
     def _read(self, datagram: bytes | memoryview, view: ViewId) -> None:
+        """Read a datagram that does not continue the open run."""
         runs, placement = self._runs, self.placement
         if datagram is PLACED:
             if not placement.extend(runs.run):
@@ -97,7 +99,7 @@ class Receiver:
                 runs.run = run
             if placement.advertised is None:
                 self._take_run()  # It was the last fragment of its message.
-        elif not runs.extend(datagram) and not self._packed.read(datagram, view):
+        elif not self._packed.read(datagram, view):
             self._take_run()
             if not runs.start(datagram, view):
                 self._take_datagram(datagram)
@@ -113,14 +115,18 @@ class Receiver:
             joined = self._runs.extend_by(data, at, size)
             at += joined * size
             if not joined:
-                self._read(data[at : at + size], view)
+                one = data[at : at + size]
+                if not self._runs.extend(one):
+                    self._read(one, view)
                 at += size
 
     def _take_run(self) -> None:
-        run, self._runs.run = self._runs.run, None
+        runs = self._runs
+        run = runs.run
         if self._packed.runs:
             self._take_packed()
         if run is not None:
+            runs.run = None
             self._take((run,), run.origin)
 
     def _take_packed(self) -> None:
