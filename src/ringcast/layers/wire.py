@@ -38,7 +38,12 @@ from ringcast.core.wire.layout import (
     RANGES_MAX,
 )
 from ringcast.core.wire.outbox import Datagram, Outbox, Target, without_trains
-from ringcast.core.wire.packed import Repairs, encode_packed, is_worth_packing
+from ringcast.core.wire.packed import (
+    Repairs,
+    encode_packed,
+    is_worth_packing,
+    may_be_worth_packing,
+)
 from ringcast.core.wire.pieces import FRAME_MAX, split
 from ringcast.errors import ConfigError
 
@@ -101,6 +106,7 @@ class WirePart(Part):
         former, size = self._mtu, self.env.datagram_size.size
         self._mtu = self.env.mtu = size - self._overhead
         self._budget = self._mtu - HEADER_SIZE - DATA_SIZE
+        self._may_pack = may_be_worth_packing(self._budget)
         # Control frames arrive also where the path has not been found out yet.
         control = min(size, BASE_SIZE) if size <= PACKET_MAX else size
         self._control_room = control - self._overhead - HEADER_SIZE
@@ -158,7 +164,16 @@ class WirePart(Part):
                     return self._datagrams(frame)
             elif frame.nbytes <= self._budget and isinstance(target, Address):
                 return [encode_pair(self.group, self.env.me, target, frame)]
+        if type(frame) in FIXED_SIZE:
+            return [self._small(target, frame)]
         return [self._alone(target, piece) for piece in self._pieces(frame)]
+
+    def _small(self, target: Target, frame: Frame) -> Datagram:
+        """A frame of a few numbers, such as an ack."""
+        address = target if isinstance(target, Address) else EVERYBODY
+        head = encode_frame(frame)
+        buffers = assemble(self.group, self.env.me, (head,), (), self._full_checksum, address)
+        return Datagram(target, buffers, HEADER_SIZE + len(head))
 
     def _goes_alone(self, run: Data) -> bool:
         """Whether a run fills datagrams by itself, and needs nothing of the general encoding."""
@@ -166,7 +181,7 @@ class WirePart(Part):
         return is_uniform and 2 * run.nbytes > self._budget and not self._full_checksum
 
     def _datagrams(self, run: Data) -> list[Datagram]:
-        if run.origin == self.env.me and self._is_packed(run):
+        if self._may_pack and run.origin == self.env.me and self._is_packed(run):
             trains = encode_packed(self.group, self.env.me, run, self._budget)
             is_cut = self._seal is not None or not self.env.sends_trains
             return list(without_trains(trains) if is_cut else trains)

@@ -93,6 +93,12 @@ class Repairs:
         return self._again <= REPAIRS_MAX * self._sent
 
 
+def may_be_worth_packing(room: int) -> bool:
+    """Whether any run is worth packing in datagrams of this room: in large ones, whole messages
+    leave little empty."""
+    return WASTE_MIN * (room - POSITION.size) < VIEW_PAYLOAD_SIZE
+
+
 def is_worth_packing(run: Data, room: int) -> bool:
     """Whether a run of messages of one size leaves too much of datagrams empty that hold up to
     `room` bytes of whole messages."""
