@@ -182,8 +182,8 @@ class FailureDetectorPart(Part):
     def on_heard(self, source: Address) -> None:
         if source in self._watched:
             self._watched[source] = self.env.now
-        if source in self._accused:
-            del self._accused[source]
+        if self._accused:
+            self._accused.pop(source, None)
         if source in self.suspected and not self._membership.is_elsewhere(source):
             self.suspected.discard(source)
             self._control.suspect(source, False)

@@ -15,7 +15,7 @@ from ringcast.core.stack.part import Layer
 class BlockedTime:
     """The wait of one member's sends to the group."""
 
-    __slots__ = ("_env", "_layers", "_reason", "_since")
+    __slots__ = ("_env", "_layers", "_since", "reason")
 
     def __init__(self, env: Env, ladder: Sequence[Layer]) -> None:
         """ladder: the layers from the top to the bottom; those below the multicast carry nothing
@@ -25,19 +25,20 @@ class BlockedTime:
         end = roles.index("multicast") + 1 if "multicast" in roles else len(ladder)
         self._layers = ladder[end - 1 :: -1]
         self._since = 0.0
-        self._reason = ""
+        self.reason = ""
+        """What sends to the group wait for; empty while they do not wait."""
 
     def begin(self) -> None:
         """Sends to the group wait from now on, unless they did already."""
-        if not self._reason:
+        if not self.reason:
             self._since = self._env.now
             blocking = (part for part in self._layers if part.room(None)[0] <= 0)
             layer = next(blocking, None)
-            self._reason = (layer.block_reason if layer is not None else "") or "other"
+            self.reason = (layer.block_reason if layer is not None else "") or "other"
 
     def end(self) -> None:
         """Something was sent to the group, or nobody waits any more."""
-        if self._reason:
+        if self.reason:
             waited = round(1_000 * (self._env.now - self._since))
-            self._env.counters[f"blocked_ms_{self._reason}"] += waited
-            self._reason = ""
+            self._env.counters[f"blocked_ms_{self.reason}"] += waited
+            self.reason = ""

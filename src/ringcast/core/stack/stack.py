@@ -92,19 +92,19 @@ class Stack:
         """Take all datagrams that are there. What is not right in them is counted and dropped."""
         self.env.now = max(now, self.env.now)
         view = NO_VIEW if self.view is None else self.view.id
-        self.receiver.receive(self._admitted(datagrams), view)
-
-    def _admitted(self, datagrams: Iterable[Received]) -> Iterable[Received]:
         gate = self._built.gate
-        return datagrams if gate is None else (one for one in datagrams if gate.admit())
+        if gate is not None:
+            datagrams = (one for one in datagrams if gate.admit())
+        self.receiver.receive(datagrams, view)
 
     def _take(self, frames: Sequence[Frame], source: Address) -> None:
         if source == self.env.me or self.closed is not None:
             return
         for part in self._listeners:
             part.on_heard(source)
+        owners = self._owners
         for frame in frames:
-            owner = self._owners.get(type(frame))
+            owner = owners.get(type(frame))
             if owner is None:
                 self.env.counters["dropped_unowned"] += 1
             else:
@@ -123,7 +123,8 @@ class Stack:
         size: what `common_size` says of them, if the caller knows it.
         The caller keeps the rest until `writable`. Raises Closed, TooLarge and NotMember.
         """
-        self.env.now = max(now, self.env.now)
+        env = self.env
+        env.now = max(now, env.now)
         if size is None:
             size = common_size(payloads)
         self._check_sendable(size or max(map(len, payloads), default=0), to)
@@ -140,13 +141,14 @@ class Stack:
             nbytes = ends[count - 1]
         if count < len(payloads):
             payloads = payloads[:count]
-        if flags & CALL and to is None and self._inbox.correlator is not None:
-            self._inbox.correlator.sent(payloads)
-        if to is None and self.env.tracer is not None:
-            self.env.tracer.given(payloads)
         if to is None:
-            self.blocked_time.end()
-        self._top.down(Batch(self.env.me, payloads, nbytes, dest=to, flags=flags, size=size))
+            if flags & CALL and self._inbox.correlator is not None:
+                self._inbox.correlator.sent(payloads)
+            if env.tracer is not None:
+                env.tracer.given(payloads)
+            if self.blocked_time.reason:
+                self.blocked_time.end()
+        self._top.down(Batch(env.me, payloads, nbytes, dest=to, flags=flags, size=size))
         return count
 
     def wake(self, now: float) -> None:
