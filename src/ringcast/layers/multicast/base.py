@@ -155,6 +155,8 @@ class ReliableMulticast(Layer):
     def on_frame(self, frame: Frame, source: Address) -> None:
         if isinstance(frame, Data):
             self._on_data(frame, source)
+        elif isinstance(frame, Ack):
+            self._on_ack(frame, source)
         elif isinstance(frame, Nak):
             if source in self.windows:  # The messages go where the view says that the member is.
                 self._on_nak(frame, source)
@@ -162,8 +164,6 @@ class ReliableMulticast(Layer):
                 self.env.counters["dropped_not_member"] += 1
         elif isinstance(frame, Last):
             self._on_last(frame, source)
-        elif isinstance(frame, Ack):
-            self._on_ack(frame, source)
 
     def _on_data(self, frame: Data, source: Address) -> None:
         origin = frame.origin

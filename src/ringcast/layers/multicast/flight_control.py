@@ -74,13 +74,15 @@ class FlightControl:
 
     def room(self) -> int:
         """How many more bytes may be in flight."""
-        sent = self._sent
-        kept = sent.high - sent.low
-        in_flight = (sent.high - self.arrived) * sent.nbytes // max(1, kept)
-        bound = self._bound // self.count_senders() if self.is_shared else self._bound
-        if not self.is_controlled:
-            return bound - in_flight if kept else max(bound, 1)
-        return self.congestion.room(in_flight, max(bound, 1))
+        sent, bound = self._sent, self._bound
+        high = sent.high
+        kept = high - sent.low
+        in_flight = (high - self.arrived) * sent.nbytes // kept if kept else 0
+        if self.is_shared:
+            bound = bound // self.count_senders() or 1
+        if not self.is_tracked or self.is_controlled:
+            return self.congestion.room(in_flight, bound)
+        return bound - in_flight
 
     @property
     def is_controlled(self) -> bool:

@@ -103,17 +103,22 @@ class NakAck4Layer(ReliableMulticast):
     # Acks ----------------------------------------------------------------------------------------
 
     def _on_ack(self, frame: Ack, source: Address) -> None:
-        super()._on_ack(frame, source)
-        if source in self.windows:
-            self.acked(source, frame.delivered)
+        if source not in self.windows:
+            self.env.counters["dropped_foreign_ack"] += 1
+            return
+        delivered = frame.delivered
+        if self._flight.on_arrived(source, delivered + frame.ahead):
+            self.above.resume()
+        self.acked(source, delivered)
 
     def acked(self, member: Address, up_to: int) -> None:
         """A member's application has taken the own messages up to here."""
-        known = self.acks.get(member, up_to)
-        if member in self._ack_map.excused and known <= up_to <= self.sent.high:
-            del self._ack_map.excused[member]
+        known, high = self.acks.get(member, up_to), self.sent.high
+        excused = self._ack_map.excused
+        if excused and member in excused and known <= up_to <= high:
+            del excused[member]
             self.env.counters["caught_up"] += 1
-        if known < up_to <= self.sent.high:
+        if known < up_to <= high:
             self.acks[member] = up_to
             if self._flight.on_arrived(member, up_to):
                 self.above.resume()
