@@ -16,16 +16,17 @@ ACK_BYTES = 8_000
 class Ticker:
     """Calls the part's `on_timer` with its name, once each time it is armed."""
 
-    __slots__ = ("_env", "_name", "_part", "interval")
+    __slots__ = ("_env", "_name", "_part", "_timers", "interval")
 
     def __init__(self, part: Part, interval: float, name: str = TICK) -> None:
         self._part = part
         self._env = part.env
+        self._timers = part.env.timers
         self._name = name
         self.interval = interval
 
     def arm(self) -> None:
         """Tick within an interval, unless the timer is already running."""
-        env = self._env
-        if not env.timers.is_set(self._part, self._name):
-            env.timers.set(self._part, self._name, env.now + self.interval)
+        timers = self._timers
+        if not timers.is_set(self._part, self._name):
+            timers.set(self._part, self._name, self._env.now + self.interval)

@@ -72,18 +72,20 @@ class SendWindow:
 
         Bytes are not checked: the caller cuts runs by `room`, and one message may pass the bound.
         """
-        if not run.payloads:
+        count, high = len(run.payloads), self.high
+        if not count:
             raise LocalError("An empty run takes no number: append runs of one message or more.")
-        if len(run) > self.low + self.capacity - self.high:
-            raise LocalError(f"{len(run)} messages do not fit: wait until room() has grown.")
-        run.first = self.high + 1
-        self.high += len(run)
+        if count > self.low + self.capacity - high:
+            raise LocalError(f"{count} messages do not fit: wait until room() has grown.")
+        run.first = high + 1
+        self.high = high + count
         self._store.add(run)
         assert self.low <= self.delivered <= self.high <= self.low + self.capacity
 
     def deliver(self, up_to: int) -> None:
         """The own application has taken everything up to here; frees nothing."""
-        self.delivered = max(self.delivered, min(up_to, self.high))
+        up_to = min(up_to, self.high)
+        self.delivered = max(self.delivered, up_to)
         assert self.low <= self.delivered <= self.high
 
     def get(self, ranges: RangeSet) -> list[Batch]:
@@ -190,20 +192,21 @@ class ReceiveWindow:
 
         Duplicates and messages past low + capacity are dropped and counted.
         """
-        handed, last = self.handed, run.last
+        handed, nbytes = self.handed, run.nbytes
+        last = handed + len(run.payloads)
         if (
             run.first == handed + 1
             and handed == self.high
-            and handed < last <= self.end
+            and (handed < last <= self.low + self.capacity or handed < last <= self._reach)
             and (self._bound is None or last <= self._bound)
-            and self._store.nbytes + self._waiting_bytes + run.nbytes <= self._max_in_order
+            and self._store.nbytes + self._waiting_bytes + nbytes <= self._max_in_order
         ):
             self.handed = self.high = last
             if self.keep:
                 self._store.add(run)
             else:
-                self._waiting.append((last, run.nbytes))
-                self._waiting_bytes += run.nbytes
+                self._waiting.append((last, nbytes))
+                self._waiting_bytes += nbytes
             return [run]
         self._store_new(run)
         return self.hand()
@@ -259,11 +262,12 @@ class ReceiveWindow:
 
     def deliver(self, up_to: int) -> None:
         """The application has taken everything up to here, which was handed up before."""
-        self.delivered = max(self.delivered, min(up_to, self.handed))
+        up_to = min(up_to, self.handed)
+        self.delivered = max(self.delivered, up_to)
         if not self.keep:
-            self.low = self.delivered
+            self.low = up_to = self.delivered
             waiting = self._waiting
-            while waiting and waiting[0][0] <= self.delivered:
+            while waiting and waiting[0][0] <= up_to:
                 self._waiting_bytes -= waiting.popleft()[1]
         assert self.low <= self.delivered <= self.handed <= self.high
 
