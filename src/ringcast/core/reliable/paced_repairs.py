@@ -19,7 +19,7 @@ BURST_UNPACED = 1_000_000
 class PacedRepairs:
     """The repairs of one window; the part calls `send` on PACE timers."""
 
-    __slots__ = ("_congestion", "_env", "_part", "_queue", "_resend", "_sent")
+    __slots__ = ("_congestion", "_env", "_part", "_queue", "_resend", "_sent", "pending")
 
     def __init__(
         self,
@@ -35,6 +35,8 @@ class PacedRepairs:
         self._sent = sent
         self._congestion = congestion
         self._queue = queue
+        self.pending = queue.pending
+        """What waits, to be looked at for whether there is any."""
         self._resend = resend
 
     def __bool__(self) -> bool:

@@ -31,17 +31,18 @@ class _Recent:
 class RepairQueue:
     """Requests by receiver, in the order in which they came."""
 
-    __slots__ = ("_is_unicast", "_pending", "_recent", "_to_group")
+    __slots__ = ("_is_unicast", "_recent", "_to_group", "pending")
 
     def __init__(self, is_unicast: bool = False) -> None:
         """is_unicast: whether nothing goes to the group."""
         self._is_unicast = is_unicast
         self._to_group = _Recent(0.0)
-        self._pending: dict[Address, RangeSet] = {}
+        self.pending: dict[Address, RangeSet] = {}
+        """What is queued per receiver; always the same dictionary, with no receiver in vain."""
         self._recent: dict[Address, _Recent] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._pending)
+        return bool(self.pending)
 
     def request(self, receiver: Address, wanted: RangeSet, now: float, round_trip: float) -> int:
         """Queue what is neither queued nor sent again within the round trip; how many that is."""
@@ -49,11 +50,11 @@ class RepairQueue:
             if recent is not None:
                 recent.age(now, round_trip)
                 wanted = wanted.difference(recent.now).difference(recent.before)
-        pending = self._pending.get(receiver)
+        pending = self.pending.get(receiver)
         if pending is not None:
             wanted = wanted.difference(pending)
         elif wanted:
-            pending = self._pending[receiver] = RangeSet()
+            pending = self.pending[receiver] = RangeSet()
         if pending is not None:
             for first, last in wanted:
                 pending.add(first, last)
@@ -63,16 +64,16 @@ class RepairQueue:
     def take(self, max_messages: int, now: float) -> tuple[Address | None, RangeSet]:
         """The next messages to send again, and the receiver that requested them; None for the
         group, when another one waits for at least half of them."""
-        assert self._pending, "nothing is queued"
-        receiver, pending = next(iter(self._pending.items()))
+        assert self.pending, "nothing is queued"
+        receiver, pending = next(iter(self.pending.items()))
         part = pending.limited(None, max_messages)
         assert part, "nothing may be sent"
         if not self._is_unicast and any(
             2 * other.intersection(part).count >= part.count
-            for waiting, other in self._pending.items()
+            for waiting, other in self.pending.items()
             if waiting != receiver
         ):
-            for waiting in list(self._pending):
+            for waiting in list(self.pending):
                 self._discard(waiting, part)
             for first, last in part:
                 self._to_group.now.add(first, last)
@@ -86,13 +87,13 @@ class RepairQueue:
         return receiver, part
 
     def _discard(self, receiver: Address, part: RangeSet) -> None:
-        pending = self._pending[receiver]
+        pending = self.pending[receiver]
         for first, last in part:
             pending.discard(first, last)
         if not pending:
-            del self._pending[receiver]
+            del self.pending[receiver]
 
     def forget(self, receiver: Address) -> None:
         """The receiver has left."""
-        self._pending.pop(receiver, None)
+        self.pending.pop(receiver, None)
         self._recent.pop(receiver, None)

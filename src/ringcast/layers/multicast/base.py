@@ -120,7 +120,7 @@ class ReliableMulticast(Layer):
         messages, nbytes = self.sent.room()
         if messages <= 0 or not self.windows:
             return messages, nbytes
-        left = 0 if self._repairs else self._flight.room()
+        left = 0 if self._repairs.pending else self._flight.room()
         if left > 0:
             return messages, min(nbytes, left)
         self._repairs.await_pace()

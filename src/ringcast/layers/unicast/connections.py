@@ -57,7 +57,11 @@ class Outbound:
         if messages <= 0:
             return messages, nbytes
         in_flight = int((window.high - self.arrived) * window.message_bytes)
-        left = 0 if self.repairs else self.congestion.room(in_flight, max(1, nbytes + in_flight))
+        left = (
+            0
+            if self.repairs.pending
+            else self.congestion.room(in_flight, max(1, nbytes + in_flight))
+        )
         if left > 0:
             return messages, min(nbytes, left)
         self.repairs.await_pace()
@@ -65,8 +69,9 @@ class Outbound:
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent."""
-        if self.congestion.is_to_count:
-            self.congestion.on_sent(run.first, run.nbytes)
+        congestion = self.congestion
+        if congestion.is_to_count:
+            congestion.on_sent(run.first, run.nbytes)
 
     def on_arrived(self, peer: Address, up_to: int) -> bool:
         """This many messages have arrived; whether that may make room."""

@@ -238,8 +238,8 @@ class UnicastLayer(Layer):
             size=frame.size,
         )
         window = inbound.window
-        in_order = window.handed == window.high
-        inbound.known = max(inbound.known, run.last)
+        in_order, last = window.handed == window.high, run.last
+        inbound.known = max(inbound.known, last)
         self._hand_up(window.put(run))
         if not in_order or window.gaps:
             self._gap_requester.note_gaps(inbound.repair)
