@@ -225,8 +225,9 @@ class RunReader:
             number, coordinator, start, origin, sent_at, run_flags, size, first, low, count,
         ) = DATAGRAM_OF_DATA.unpack_from(datagram)  # fmt: skip
         if (
-            (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
-            or (target, control_size, code, length) != (EVERYBODY, DATA_SIZE, Data.code, DATA.size)
+            code != Data.code  # As in most datagrams that are not of this kind.
+            or (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
+            or (target, control_size, length) != (EVERYBODY, DATA_SIZE, DATA.size)
             or source != origin
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT
             or not is_stream_in_bounds(number, start)

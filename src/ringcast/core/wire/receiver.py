@@ -76,8 +76,8 @@ class Receiver:
             elif not extend(datagram):
                 self._read(datagram, view)
             del datagram  # Its memory is for the next one, which may be read only now.
-        self._take_run()
-        assert self._runs.run is None
+        if self._runs.run is not None or self._packed.runs:
+            self._take_run()
 
     def _opened(self, datagrams: Iterable[Received], seal: Seal) -> Iterator[memoryview]:
         place = self.placement.place
@@ -100,7 +100,8 @@ class Receiver:
             if placement.advertised is None:
                 self._take_run()  # It was the last fragment of its message.
         elif not self._packed.read(datagram, view):
-            self._take_run()
+            if runs.run is not None or self._packed.runs:
+                self._take_run()
             if not runs.start(datagram, view):
                 self._take_datagram(datagram)
             elif placement.is_used and runs.begins_message:
