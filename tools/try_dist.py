@@ -5,6 +5,7 @@ python -m tools.try_dist [PYTHON ...]      without a name: every Python from 3.1
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def unwanted(wheel: Path) -> list[str]:
     tests = [n for n in names if "/tests/" in n or Path(n).name.startswith("test_")]
     needed = {"ringcast/py.typed", "ringcast/__init__.py", "ringcast/cli/main.py"}
     return [*strange, *tests, *(f"{n} is missing" for n in sorted(needed - set(names)))]
+
+
+def relative_links(wheel: Path) -> list[str]:
+    """Links of the package page that lead nowhere outside the repository."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        page = archive.read(name).decode()
+    return re.findall(r"\]\((?!\w+:|#)([^)\s]+)\)", page)
 
 
 def pythons() -> Iterator[Path]:
@@ -83,7 +92,7 @@ def main(arguments: list[str]) -> None:
     print(*(f"built {file.relative_to(ROOT)}" for file in files), sep="\n")
     print(_run(sys.executable, "-m", "twine", "check", "--strict", *map(str, files)).strip())
     wheel = next(file for file in files if file.suffix == ".whl")
-    if found := unwanted(wheel):
+    if found := unwanted(wheel) + relative_links(wheel):
         sys.exit("the wheel is not right: " + ", ".join(found))
     for python in map(Path, arguments) if arguments else pythons():
         print(_run(str(python), "--version").strip(), f"({python})")

@@ -6,12 +6,15 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tools.try_dist import ROOT, unwanted
+import pytest
+
+from setup import package_page
+from tools.try_dist import ROOT, relative_links, unwanted
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     """Built from a copy by the backend itself, so that the working copy stays as it is."""
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     litter = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=litter)
@@ -22,6 +25,23 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     wheel = next((tmp_path / "dist").glob("*.whl"))
     assert unwanted(wheel) == []
+    assert relative_links(wheel) == []
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("/METADATA"))
+        metadata = archive.read(name)
+    assert b"Description-Content-Type: text/markdown" in metadata
+    assert b"sync.join(" in metadata
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("https://host/files/", "see [the docs](https://host/files/docs/a.md#b), [x](#y)"),
+        (None, "see the docs, [x](#y)"),
+    ],
+)
+def test_links_of_the_package_page_are_absolute_or_text(source: str | None, expected: str) -> None:
+    assert package_page("see [the docs](docs/a.md#b), [x](#y)", source) == expected
 
 
 def test_a_wheel_with_tests_or_without_its_marker_is_noticed(tmp_path: Path) -> None:
