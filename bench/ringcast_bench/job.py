@@ -20,7 +20,8 @@ class Job:
     contestant: str
     """Who is measured: a name of `child.CONTESTANTS`."""
     role: str = "receiver"
-    """"sender", "receiver", "both", "ping", "pong", "idle", "joiner", "form" or "witness"."""
+    """"sender", "receiver", "both", "ping", "pong", "idle", "joiner", "form", "witness" or
+    "viewer"."""
     index: int = 0
     """Which of all processes of the run this one is; senders come first."""
     senders: int = 1
@@ -30,7 +31,8 @@ class Job:
     count: int = 1_000
     """Messages of each sender; round trips, joins, or seconds for the idle."""
     api: str = "batch"
-    """"batch", "sync" or "async": how messages are given and taken."""
+    """"batch", "sync" or "async": how messages are given and taken; for a viewer, "looks" or
+    "idle"."""
     spec: str = ""
     """The stack as TOML, for Ringcast."""
     pause: float = 0.0

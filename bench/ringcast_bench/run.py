@@ -136,6 +136,8 @@ def jobs_of(scenario: Scenario, row: Row, quick: bool) -> list[Job]:
     if scenario.play == "everybody":
         roles = roles[: scenario.senders]
     last = len(roles) - 1
+    if row.viewer:
+        roles.append("viewer")
     return [
         Job(
             contestant=row.contestant,
@@ -145,7 +147,7 @@ def jobs_of(scenario: Scenario, row: Row, quick: bool) -> list[Job]:
             receivers=scenario.receivers,
             size=scenario.size,
             count=0 if role == "idle" and scenario.play == "join" else count,
-            api=row.api,
+            api=row.viewer if role == "viewer" else row.api,
             to_all=row.to_all,
             random=row.random,
             closed=row.closed,

@@ -42,6 +42,8 @@ class Row:
     """Whether members write their traces."""
     closed: bool = False
     """Whether the group is closed: every datagram is sealed."""
+    viewer: str = ""
+    """"looks": one more member shows the group as `ringcast ui` does; "idle": it only joins."""
     network: Network | None = None
     """What happens on the bridge, in scenarios of `ringcast bench net`."""
     beside: str = ""
@@ -351,6 +353,26 @@ SEALED = (
 )
 """What a key costs: the same groups with it and without."""
 
+WATCHED = (
+    Scenario(
+        name="watched",
+        title="1 sender, 3 receivers, 1,000 bytes, with a live view and without",
+        rows=(
+            ringcast("unwatched"),
+            ringcast("one more member", viewer="idle"),
+            ringcast("watched", viewer="looks"),
+        ),
+        goals=(
+            Goal(who="watched", against="unwatched", least=0.99),
+            Goal(who="watched", against="one more member", least=0.99),
+        ),
+        count=1_200_000,
+        quick=6_000,
+    ),
+)
+"""What the live view costs: the same load alone, with one more member, and with one that looks.
+The viewer receives what all members receive, on the cores of this machine."""
+
 MOMENTS = (
     Scenario(
         name="round-trip",
@@ -422,5 +444,5 @@ TRACE = Scenario(
 )
 """What it costs a member to write its trace; `ringcast bench trace` runs it."""
 
-SCENARIOS = (*STREAMS, *LARGE, *SEALED, *TROUBLES, *ORDER, *COMPRESS, *MOMENTS)
+SCENARIOS = (*STREAMS, *LARGE, *SEALED, *TROUBLES, *ORDER, *COMPRESS, *WATCHED, *MOMENTS)
 """All of them, in the order in which they are run."""

@@ -62,7 +62,9 @@ def test_scenarios_in_words() -> None:
         assert word in done.stdout
 
 
-@pytest.mark.parametrize("name", ["1-3-1k-each", "1-3-1k-tcp", "1-3-10m", "loss", "join"])
+@pytest.mark.parametrize(
+    "name", ["1-3-1k-each", "1-3-1k-tcp", "1-3-10m", "loss", "join", "watched"]
+)
 def test_bare_sockets_and_members_lose_nothing(name: str) -> None:
     chosen = scenario(name)
     with Namespace() as network:

@@ -7,6 +7,7 @@ from ringcast_bench.member.asynchronous import AsyncMember, AsyncPing
 from ringcast_bench.member.ping import Ping
 from ringcast_bench.member.still import Former, Idler, JoiningMember
 from ringcast_bench.member.stream import Member
+from ringcast_bench.member.viewer import Viewer
 from ringcast_bench.member.witness import Witness
 
 
@@ -22,6 +23,8 @@ def make(job: Job) -> Contestant:
             return JoiningMember(job)
         case "form":
             return Former(job)
+        case "viewer":
+            return Viewer(job)
         case "witness":
             return Witness(job)
     return AsyncMember(job) if is_async else Member(job)
