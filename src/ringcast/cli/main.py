@@ -96,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen is not None and chosen not in COMMANDS:
         names = ", ".join(COMMANDS) + did_you_mean(chosen, COMMANDS)
         parser.error(f"unknown command {chosen}: choose one of {names}")
-    parsed = parser.parse_args(words)
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        _refuse(commands.choices[parsed.command], unknown)
     try:
         status = _load(COMMANDS[parsed.command][0]).run(parsed)
         sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
@@ -112,6 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
         return _fail(parsed.command, error, 1)
+
+
+def _refuse(parser: ArgumentParser, unknown: Sequence[str]) -> NoReturn:
+    """Name the arguments that a command does not have, and the option that the first may mean."""
+    options = [option for action in parser._actions for option in action.option_strings]
+    first = unknown[0].partition("=")[0]
+    hint = did_you_mean(first, options) if first.startswith("-") else ""
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 def _load(module: str) -> Command:

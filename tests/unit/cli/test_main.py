@@ -163,6 +163,8 @@ def quiet() -> Iterator[None]:
         (["audit", "/proc", "--skew", "-1"], "give 0 or more seconds"),
         (["audit", "/proc", "--capacity", "0"], "give at least 1"),
         (["doctor", "--group", ""], "--group is empty"),
+        (["node", "g", "--prest", "lan"], "--prest lan; did you mean --preset?; see ringcast node"),
+        (["explain", "lan", "more"], "ringcast explain: unrecognized arguments: more; see"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(

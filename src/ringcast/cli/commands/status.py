@@ -32,7 +32,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="show it anew every 2 seconds, or as often as given, until Ctrl-C",
     )
-    output.add_argument("--explain", action="store_true", help="say what each word means, too")
+    output.add_argument(
+        "--explain",
+        action="store_true",
+        help="explain the columns and the reasons for drops; without a member, all reasons",
+    )
     output.add_argument(
         "--prometheus", action="store_true", help="print counters and marks for Prometheus"
     )
@@ -56,9 +60,9 @@ def _show(arguments: Namespace) -> int:
     elif arguments.prometheus:
         print(render(*answered), end="")
     elif members:
-        print(overview(members))
-        if arguments.explain:
-            print(f"\n{explanation(answered)}")
+        print(overview(members), end="\n\n" if arguments.explain else "\n")
+    if arguments.explain:
+        print(explanation(answered))
     if not members:
         where = f" of {arguments.group}" if arguments.group else ""
         print(

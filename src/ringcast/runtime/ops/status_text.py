@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ringcast.core.stack.counters import declared
+from ringcast.core.stack.counters import all_declared, declared
 from ringcast.runtime.ops.event_text import printable
 from ringcast.runtime.ops.json_fields import (
     Plain,
@@ -42,11 +42,17 @@ MEANINGS = {
 
 
 def explanation(statuses: Sequence[Plain]) -> str:
-    """What the columns mean, and each reason for which one of these members has dropped."""
+    """What the columns mean, and each reason for which one of these members has dropped.
+
+    Without members: each reason that there is.
+    """
     lines = ["What the columns mean:", *(f"  {k}: {text}" for k, text in MEANINGS.items())]
     found = {name for s in statuses for name, count in _counters(s) if count}
+    known_names = found if statuses else [counter.name for counter in all_declared()]
     reasons = [
-        known for name in sorted(found) if name.startswith("dropped") and (known := declared(name))
+        known
+        for name in sorted(known_names)
+        if name.startswith("dropped") and (known := declared(name))
     ]
     if reasons:
         lines.append("Why something was dropped:")
