@@ -1,0 +1,240 @@
+"""Each block of Python in the docs is run: here, by another test that it names, or says why not.
+
+A block of an asynchronous page becomes the body of a function. What it leaves open (a loop without
+an end, a name of the page's reader) is put in by `changes`; `before` and `after` stand around it.
+"""
+
+import re
+import sys
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.pages import run
+from tests.runtime.support import ROOT, group_name
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+IMPORTS = """
+import asyncio, inspect, json, logging, os, sys
+import ringcast, ringcast.runtime.ops.logs
+from ringcast import presets, sync
+from ringcast.sim import World
+
+async def serve(group):
+    async for _ in group:
+        pass
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snippet:
+    """How one block is run."""
+
+    page: str
+    index: int
+    before: str = ""
+    after: str = ""
+    changes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}-{self.index}"
+
+
+SIGNATURE = """
+def check(group, spec, **named):
+    known = inspect.signature(ringcast.join).parameters
+    assert {n: p.default for n, p in known.items() if n in named} == named
+    assert list(known) == ["group", "spec", *named]
+group = "prices"
+"""
+ALONE = 'group = await ringcast.join("GROUP").__aenter__()\n'
+GIVER = """
+first = await ringcast.join("GROUP", on_state_request=lambda: b"model").__aenter__()
+serving = asyncio.create_task(serve(first))
+group = await ringcast.join("GROUP", state=True).__aenter__()
+"""
+FIRST = """
+from ringcast import presets
+first = sync.join("GROUP", presets.tcp(when_alone="create"))
+"""
+
+ROWS = """
+    from uuid import uuid4
+    from ringcast.job_rows import Stamp
+    first.send_many(Stamp(uuid4(), 1, 0).messages([b"a"]))
+"""
+EXAMPLE = f"sys.path.insert(0, {str(ROOT / 'examples' / 'my_protocol')!r})"
+
+SNIPPETS = (
+    Snippet(
+        page="api",
+        index=0,
+        before=FIRST.replace("GROUP", "GROUP-tcp"),
+        changes=(
+            ("        ...", "        break"),
+            ('sync.join("GROUP"', 'sync.join("GROUP-tcp"'),
+            ('"127.0.0.1:7800"', "first.endpoint"),
+        ),
+    ),
+    Snippet(
+        page="api",
+        index=1,
+        before=SIGNATURE,
+        changes=(("ringcast.join(", "check("), ("*, ", "")),
+    ),
+    Snippet(
+        page="api", index=2, changes=(("[…]", '["10.0.0.1:7800"]'), ('dns="…"', 'dns="name:7800"'))
+    ),
+    Snippet(page="api", index=3, before=ALONE + "rows = [b'a', b'b']\n"),
+    Snippet(
+        page="api",
+        index=4,
+        changes=(
+            ("    async for", "    await group.send(b'{\"a\": 1}')\n    async for"),
+            ("(message.payload))\n", "(message.payload))\n        break\n"),
+        ),
+        after='assert prices == {"a": 1}',
+    ),
+    Snippet(page="api", index=5, before=GIVER, after='assert open(path).read() == "model"'),
+    Snippet(
+        page="api",
+        index=6,
+        changes=(
+            (
+                'async with ringcast.join("GROUP", on_call=answer) as group:\n    ...',
+                'group = await ringcast.join("GROUP", on_call=answer).__aenter__()\n'
+                "serving = asyncio.create_task(serve(group))",
+            ),
+        ),
+        after='assert list(replies.answers.values()) == [b"42"]',
+    ),
+    Snippet(page="demo", index=0),
+    Snippet(page="how-to/tune", index=0, after='assert spec["NakAck4"].capacity == 10_000'),
+    Snippet(
+        page="journal",
+        index=1,
+        before="from ringcast import Address\nfrom ringcast.journal import JournalWriter\n"
+        'JournalWriter("journal/", "prices", Address(1)).close()',
+    ),
+    Snippet(
+        page="large-messages",
+        index=0,
+        before=ALONE + "await group.send(b'x')\n",
+        changes=(("            ...", "            break"),),
+    ),
+    Snippet(page="networks", index=0),
+    Snippet(page="operations", index=0),
+    Snippet(page="operations", index=1),
+    Snippet(page="operations", index=2, changes=(("9187", "0"),)),
+    Snippet(
+        page="ringbuffer",
+        index=0,
+        after='on_datagram(1, b"a"); on_datagram(3, b"c")\nassert deliver() == [b"a"]',
+    ),
+    Snippet(
+        page="security",
+        index=0,
+        before="from ringcast.cli.main import main as command\n"
+        'assert command(["keygen", "group.key"]) == 0\n',
+    ),
+    Snippet(page="simulator", index=0),
+    Snippet(
+        page="sink",
+        index=1,
+        before=FIRST,
+        changes=(
+            ('"127.0.0.1:7800"', "first.endpoint"),
+            ("    async for", ROWS + "    async for"),
+            ("# its place", "\n        break"),
+        ),
+        after='assert row.value == b"a"',
+    ),
+    Snippet(page="total-order", index=0, changes=(("presets.lan()", "presets.loopback()"),)),
+    Snippet(page="write-a-protocol", index=1, before=EXAMPLE),
+)
+
+ELSEWHERE = {
+    "README": "tests/runtime/test_readme.py::test_the_other_examples_of_the_readme_run",
+    "index": "tests/runtime/test_readme.py::test_the_first_example_prints_what_the_readme_shows",
+    "tutorial": "tests/runtime/test_tutorial.py::test_the_journal_holds_what_was_sent",
+    "idempotent-requests": "tests/runtime/test_readme.py::"
+    "test_the_page_on_idempotent_requests_adds_once",
+    "how-to/fastapi": "tests/runtime/test_how_to.py::test_the_service_shares_its_settings",
+    "how-to/market-data": "tests/runtime/test_how_to.py::test_all_readers_get_the_market_data",
+    "how-to/replicated-store": "tests/runtime/test_how_to.py::test_the_stores_stay_alike",
+    "how-to/spark-job": "tests/runtime/test_how_to.py::test_the_job_writes_averages",
+    "how-to/test-your-application": "tests/runtime/test_how_to.py::"
+    "test_the_tests_of_an_application_pass",
+}
+"""Pages whose blocks a test runs that is made for them."""
+
+NOT_RUN = {
+    ("audit", 0): "needs Spark; tests/spark/test_audit.py makes the same calls",
+    ("audit", 1): "needs Spark; tests/spark/test_follow.py makes the same calls",
+    ("audit", 2): "names arguments without values; tests/unit/trace has them",
+    ("journal", 0): "names arguments without values; tests/unit/journal has them",
+    ("journal", 2): "needs Spark; tests/spark/test_source.py makes the same calls",
+    ("journal", 3): "needs Spark; tests/spark/test_source.py makes the same calls",
+    ("journal", 4): "needs packages of Spark that are fetched",
+    ("journal", 5): "needs Delta Lake",
+    ("journal", 6): "needs Spark; tests/spark/test_sink.py makes the same calls",
+    ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the same calls",
+    ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the same calls",
+    ("write-a-protocol", 0): "a part of examples/my_protocol, which tests/sim/test_my_protocol.py"
+    " runs",
+}
+"""Blocks that no test runs as they stand, with the reason."""
+
+
+def blocks(page: str) -> list[str]:
+    """The blocks of Python in a page."""
+    path = ROOT / "README.md" if page == "README" else ROOT / "docs" / f"{page}.md"
+    return [block for language, block in BLOCK.findall(path.read_text()) if language == "python"]
+
+
+def pages() -> list[str]:
+    """The pages written by hand, from docs/, without their endings."""
+    found = [
+        path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")
+    ]
+    names = [path.as_posix() for path in found]
+    return ["README", *sorted(name for name in names if not name.startswith("reference/"))]
+
+
+def test_each_block_is_run_or_says_why_not() -> None:
+    shown = {
+        (page, n) for page in pages() if page not in ELSEWHERE for n in range(len(blocks(page)))
+    }
+    known = Counter([*((s.page, s.index) for s in SNIPPETS), *NOT_RUN])
+    assert set(known) == shown
+    assert max(known.values()) == 1
+
+
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_the_tests_of_other_blocks_exist(page: str) -> None:
+    path, _, name = ELSEWHERE[page].partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text()
+    assert blocks(page)
+
+
+def program(snippet: Snippet, group: str) -> str:
+    """The program that runs a block: its body in a function that may await."""
+    text = blocks(snippet.page)[snippet.index]
+    text = re.sub(r'(join\(\s*)"\w+"', r'\1"GROUP"', text)
+    for old, new in snippet.changes:
+        assert old in text, f"{snippet.name} has no {old!r} any more"
+        text = text.replace(old, new)
+    body = "\n".join((snippet.before, text, snippet.after))
+    made = f"{IMPORTS}\nasync def main():\n{textwrap.indent(body, '    ')}\n\nasyncio.run(main())\n"
+    return f"{made}sys.stdout.flush(); os._exit(0)\n".replace("GROUP", group)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)
+def test_a_block_runs(snippet: Snippet, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(program(snippet, group_name()))
+    run([sys.executable, "program.py"], tmp_path)
