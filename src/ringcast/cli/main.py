@@ -28,7 +28,7 @@ COMMANDS = {
     "bench": ("ringcast.cli.commands.bench", "throughput and latency"),
     "node": (
         "ringcast.cli.commands.node",
-        "one member: sends the lines it reads, prints what comes",
+        "one member: sends the lines it reads, prints what arrives",
     ),
     "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
     "compact": ("ringcast.cli.compact", "joins the small files of a journal to large ones"),

@@ -34,13 +34,13 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
     stack.add_argument(
         "--dns",
         metavar="NAME[:PORT]",
-        help="a name whose addresses are all asked, say of a headless service; members listen at"
-        f" PORT ({presets.PORT})",
+        help="a name in DNS, for example of a headless service: all its addresses are asked;"
+        f" members listen at PORT ({presets.PORT})",
     )
     stack.add_argument(
         "--file",
         metavar="DIR",
-        help="a directory that all members can write to: each says there where it is",
+        help="a directory that all members can write to: each writes its endpoint there",
     )
     stack.add_argument(
         "--when-alone",
@@ -83,7 +83,7 @@ def add_timeout_argument(parser: ArgumentParser) -> None:
         type=seconds,
         default=JOIN_TIMEOUT,
         metavar="SECONDS",
-        help="give up when the group is not joined by then (%(default)g)",
+        help="give up when the group is not joined after this time (%(default)g)",
     )
 
 
@@ -92,7 +92,7 @@ def add_key_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--key-file",
         metavar="FILE",
-        help="the group is closed, with the keys of this file; see `ringcast keygen`"
+        help="keys that make the group a closed one; see `ringcast keygen`"
         f" (${ENVIRONMENT}, else the group is open)",
     )
 
@@ -119,7 +119,7 @@ def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
         default=[],
         dest="settings",
         metavar="PROTOCOL.SETTING=VALUE",
-        help="change a setting, say NakAck4.capacity=1024; may be given several times",
+        help="change a setting, for example NakAck4.capacity=1024; may be given several times",
     )
 
 
@@ -131,7 +131,8 @@ def add_with_argument(group: _ActionsContainer) -> None:
         default=[],
         dest="added",
         metavar="PROTOCOL[.SETTING=VALUE]",
-        help="add a protocol, say Sequencer or SlowMembers.policy=skip; may be given several times",
+        help="add a protocol, for example Sequencer or SlowMembers.policy=skip; may be given"
+        " several times",
     )
 
 

@@ -17,7 +17,10 @@ def add_watching_arguments(parser: ArgumentParser) -> None:
         help="write a log to standard error: views, suspicions, merges, each with its facts",
     )
     watching.add_argument(
-        "--log-level", choices=LEVELS, default="info", help="what is logged at least (%(default)s)"
+        "--log-level",
+        choices=LEVELS,
+        default="info",
+        help="the lowest level that is logged (%(default)s)",
     )
     watching.add_argument(
         "--metrics",

@@ -21,20 +21,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         "\nand measures the run. The exit status is 0 when all held, 1 when one was broken, and 2"
         "\nwhen there is nothing to audit."
     )
-    parser.add_argument("directory", metavar="DIR", help="where the members traced to")
+    parser.add_argument("directory", metavar="DIR", help="the directory of the traces")
     parser.add_argument("--report", metavar="FILE.html", help="write a page with plots")
     parser.add_argument(
         "--master", metavar="URL", help="a Spark cluster, spark://host:7077 (this machine)"
     )
-    stack = parser.add_argument_group("what the group owes; left out: all that a stack can promise")
-    add_spec_arguments(stack, "its settings say what is owed")
+    stack = parser.add_argument_group(
+        "what the group promises; left out: all that a stack can promise"
+    )
+    add_spec_arguments(stack, "its settings say what is promised")
     stack.add_argument(
         "--capacity", type=int, metavar="N", help="the window of the stack, to check that it held"
     )
     stack.add_argument(
         "--no-skips",
         action="store_true",
-        help="the stack gives no messages up: count those that were as broken",
+        help="the stack never skips messages: report each skipped message as a violation",
     )
     stack.add_argument(
         "--skew",

@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
     _add_common(audit)
     sim = what.add_parser(
-        "sim", help="messages that the simulator delivers in a second of real time"
+        "sim", help="messages that the simulator delivers per second of real time"
     )
     sim.add_argument("--members", type=int, default=4, help="how many members (%(default)s)")
     sim.add_argument("--size", type=int, default=100, help="bytes of a message (%(default)s)")
@@ -325,7 +325,7 @@ def _add_common(parser: ArgumentParser, **defaults: object) -> None:
         type=int,
         metavar="N",
         default=defaults.get("repeats", SUPPRESS),
-        help="runs of each row, of which the median counts (3)",
+        help="runs of each row; the median counts (3)",
     )
     parser.add_argument(
         "--quick",

@@ -24,22 +24,25 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--members",
         type=int,
         default=DemoPlan.members,
-        help="how many send from the beginning, beside the recorder (%(default)s)",
+        help="members that send from the start, besides the recorder (%(default)s)",
     )
     parser.add_argument(
-        "--messages", type=int, default=DemoPlan.messages, help="of each of them (%(default)s)"
+        "--messages", type=int, default=DemoPlan.messages, help="messages of each (%(default)s)"
     )
     parser.add_argument(
         "--size", type=int, default=DemoPlan.size, help="bytes of a message (%(default)s)"
     )
     parser.add_argument(
-        "--seconds", type=number, default=DemoPlan.seconds, help="that sending takes (%(default)g)"
+        "--seconds",
+        type=number,
+        default=DemoPlan.seconds,
+        help="time that they send for (%(default)g)",
     )
     parser.add_argument(
         "--loss",
         type=number,
         default=DemoPlan.loss,
-        help="chance that a datagram is thrown away (%(default)g)",
+        help="chance that a datagram is dropped (%(default)g)",
     )
     parser.add_argument(
         "--out",

@@ -22,8 +22,8 @@ COLOURS = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.PROBLEM: RED}
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast doctor`."""
     parser.description = (
-        "Looks at interfaces, routes, ports, socket buffers, multicast and seeds, and asks who is"
-        "\nthere; give it what you give to `ringcast node`. Exit status 1 when a problem was found."
+        "Looks at interfaces, routes, ports, socket buffers, multicast and seeds, and looks for"
+        "\nmembers. Give it the arguments of `ringcast node`. Exit status 1: a problem was found."
     )
     parser.add_argument("--group", metavar="GROUP", help="look for members of this group")
     parser.add_argument(

@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "stack",
         metavar="PRESET|PROTOCOL|FILE.toml",
-        help=f"{names}; a protocol, say NakAck4; or a TOML file with a stack of yours",
+        help=f"{names}; a protocol, for example NakAck4; or a TOML file with a stack of your own",
     )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON object, nothing else")

@@ -1,4 +1,4 @@
-"""`ringcast node`: one member that sends the lines it reads and prints what comes."""
+"""`ringcast node`: one member that sends the lines it reads and prints what arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast node`."""
     parser.description = (
-        "Joins a group. Each line of standard input is sent to everybody; messages are printed as"
+        "Joins a group. Each line of standard input is sent to all members; messages are printed as"
         "\n`name: text`, views and the like go to standard error. At the end of the input, or at"
         "\nCtrl-C, the member leaves in order; at a second Ctrl-C, at once."
         "\n\nIn two terminals:  ringcast node chat --name ann"

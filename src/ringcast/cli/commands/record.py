@@ -21,9 +21,9 @@ from ringcast.cli.watching import add_watching_arguments, start_log
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast record`."""
     parser.description = (
-        "Joins a group and writes down what it is given, as Parquet files that Spark reads, until"
-        "\nCtrl-C or SIGTERM; then it leaves in order and seals. In durable mode a message is acked"
-        "\nwhen it is on disk, so that its sender keeps it until then."
+        "Joins a group and writes all messages that it receives to Parquet files, until Ctrl-C or"
+        "\nSIGTERM; then it leaves in order and seals its last file. In durable mode a message is"
+        "\nacked when it is on disk, so that its sender keeps it until then."
     )
     parser.add_argument("group", metavar="GROUP", help="the name of the group")
     parser.add_argument("--to", required=True, metavar="DIR", help="the journal's directory")
@@ -31,9 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--durable",
         action=BooleanOptionalAction,
         default=True,
-        help="ack after the disk has it (the default), or after the operating system has",
+        help="ack a message when it is on disk (the default), or when the operating system has it",
     )
-    parser.add_argument("--name", default="recorder", help="what others call it (%(default)s)")
+    parser.add_argument("--name", default="recorder", help="its name in the views (%(default)s)")
     parser.add_argument(
         "--trace", metavar="DIR", help="write a trace as well, for `ringcast audit`"
     )
@@ -42,10 +42,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=number,
         default=1.0,
         metavar="S",
-        help="seal once per S (%(default)g)",
+        help="seal a segment every S seconds (%(default)g)",
     )
-    parser.add_argument("--keep-bytes", type=int, metavar="N", help="remove what is beyond (all)")
-    parser.add_argument("--keep-seconds", type=number, metavar="S", help="… or older (all)")
+    parser.add_argument(
+        "--keep-bytes", type=int, metavar="N", help="keep N bytes, remove older segments (keep all)"
+    )
+    parser.add_argument(
+        "--keep-seconds",
+        type=number,
+        metavar="S",
+        help="keep S seconds, remove older segments (keep all)",
+    )
     add_timeout_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     add_stack_arguments(parser)

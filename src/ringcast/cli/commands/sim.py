@@ -17,7 +17,7 @@ from ringcast.sim.trial import ACTIONS, HEAL, Fault, Trial, TrialOutcome, parse_
 from ringcast.sim.trial import run as run_trial
 
 FAULTS = {
-    "crash": "end members without a word; may be given several times, as all of these",
+    "crash": "end members without a leave; may be given several times, like all of these",
     "pause": "let members stand still: they neither receive nor send, as a stopped process",
     "resume": "let paused members go on",
     "busy": "let the application of members take no messages: senders fill their windows and wait",
@@ -46,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--still",
         type=int,
         default=0,
-        help="how many of them, the last ones, get nothing of what is sent (%(default)s)",
+        help="members, the last ones, that receive no messages (%(default)s)",
     )
     parser.add_argument(
         "--duration",
@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=0.0,
         help="virtual seconds to spread the sending over; 0: as fast as the windows let it",
     )
-    parser.add_argument("--seed", type=int, default=0, help="decides all chance (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of all random choices (%(default)s)")
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -65,7 +65,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_network(parser)
     _add_faults(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--show", action="store_true", help="print who sent what to whom")
+    output.add_argument(
+        "--show", action="store_true", help="print each frame with its sender and receivers"
+    )
     output.add_argument("--show-all", action="store_true", help="the same, with signs of life")
     output.add_argument(
         "--trace", metavar="DIR", help="write the members' traces, for `ringcast audit DIR`"

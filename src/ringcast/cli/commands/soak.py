@@ -17,22 +17,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast soak`."""
     parser.description = (
         "A real group of processes on this machine, under load; at random members are killed,"
-        "\nstopped and attacked, join and leave. Their traces are checked for every guarantee as it"
-        "\ngoes, the memory and descriptors of those who stay are watched, and at the end a state"
-        "\nthat all members keep is compared. The exit status is 0 only if every guarantee held,"
-        "\nthe states are equal, no member was stuck, and nothing grew."
+        "
+stopped and attacked, join and leave. Their traces are checked for every guarantee"
+        "
+meanwhile, the memory and descriptors of members that stay are watched, and at the end"
+        "
+a state that all members keep is compared. The exit status is 0 only if every guarantee"
+        "
+held, the states are equal, no member was stuck, and nothing grew."
     )
     add = parser.add_argument
     add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")
-    add("--seed", type=int, default=SoakPlan.seed, help="decides what happens (%(default)s)")
+    add("--seed", type=int, default=SoakPlan.seed, help="of all random choices (%(default)s)")
     add("--steady", type=int, default=SoakPlan.steady, help="members that stay (%(default)s)")
     add(
         "--guests",
         type=int,
         default=SoakPlan.guests,
-        help="that come and go, at most (%(default)s)",
+        help="members that join and leave, at most (%(default)s)",
     )
-    add("--rate", type=int, default=SoakPlan.rate, help="messages a second of each (%(default)s)")
+    add("--rate", type=int, default=SoakPlan.rate, help="messages per second of each (%(default)s)")
     add("--size", type=int, default=SoakPlan.size, help="bytes of a message (%(default)s)")
     add(
         "--loss", type=number, default=SoakPlan.loss, help="chance to lose a datagram (%(default)g)"

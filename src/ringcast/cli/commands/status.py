@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         const=2.0,
         metavar="SECONDS",
-        help="show it anew every 2 seconds, or as often as given, until Ctrl-C",
+        help="repeat every 2 seconds, or every SECONDS, until Ctrl-C",
     )
     output.add_argument(
         "--explain",

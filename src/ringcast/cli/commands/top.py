@@ -32,13 +32,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_observer_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--sort", choices=SORTS, default="seniority", help="sort the members by it")
+    output.add_argument("--sort", choices=SORTS, default="seniority", help="the column to sort by")
     output.add_argument(
         "--interval",
         type=seconds,
         default=1.0,
         metavar="SECONDS",
-        help="between looks (%(default)g)",
+        help="seconds between two looks (%(default)g)",
     )
     output.add_argument(
         "--count", type=int, metavar="N", help="stop after N looks; 1 for a single one"

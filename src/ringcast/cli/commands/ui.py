@@ -21,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_observer_arguments(parser)
     page = parser.add_argument_group("the page")
     page.add_argument(
-        "--at", default="127.0.0.1", metavar="HOST", help="where it is served (%(default)s)"
+        "--at", default="127.0.0.1", metavar="HOST", help="the address to serve it at (%(default)s)"
     )
     page.add_argument(
         "--page-port",
