@@ -14,7 +14,7 @@ from ringcast.errors import TooLarge
 from ringcast.layers.fragment.layer import Fragment, FragmentLayer
 from ringcast.layers.large import LargeMessages, LargeMessagesLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
-from ringcast.layers.pacing import ASKS, Pacing
+from ringcast.layers.pacing import ASKS_PER_WINDOW, Pacing
 from ringcast.sim import Member, World
 from ringcast.sim.engine.faults import Parcel
 from ringcast.sim.engine.network import Fate
@@ -142,7 +142,9 @@ def test_acks_are_messages_times_receivers_and_nothing_else() -> None:
     assert (world.frames["ACK"], world.frames["UNACKED"]) == (0, 0)
     # Flow control asks a few, and not all.
     assert (
-        0 < world.frames["CREDIT"] <= Pacing().asked * 5 * 3_000_000 / (Pacing().max_bytes / ASKS)
+        0
+        < world.frames["CREDIT"]
+        <= Pacing().asked * 5 * 3_000_000 / (Pacing().max_bytes / ASKS_PER_WINDOW)
     )
     assert world.check() == []
 

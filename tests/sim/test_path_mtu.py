@@ -18,7 +18,7 @@ def size_of(member: Member) -> int:
 
 def listen(member: Member) -> list[DatagramsResized]:
     heard: list[DatagramsResized] = []
-    member.stack.env.witness = lambda event: (
+    member.stack.env.listener = lambda event: (
         heard.append(event) if isinstance(event, DatagramsResized) else None
     )
     return heard

@@ -44,7 +44,7 @@ CANDIDATES = 3
 """How many of the most senior members are told of a suspicion."""
 REPORT_GAP = 2.5
 """Reports about a member that are further apart than this many intervals are not one."""
-AWAY = 4
+AWAY_TIMEOUTS = 4
 """A member that was evicted stays away for this many times `timeout`."""
 PROBES = 3
 """How often an accused is asked within `verify_refused`, and within `verify`."""
@@ -139,7 +139,7 @@ class FailureDetectorPart(Part):
     def connect(self, ports: Ports) -> None:
         self._control = ports[Control]
         self._membership = ports[ViewChanger]
-        self._membership.stay_away(AWAY * self.spec.timeout, is_default=True)
+        self._membership.stay_away(AWAY_TIMEOUTS * self.spec.timeout, is_default=True)
 
     def on_view(self, installation: Installation) -> None:
         view = self._view = installation.view

@@ -324,8 +324,8 @@ class PathMtuPart(Part):
         elif size.source != "view":
             self.env.counters["path_raised"] += 1
         lost = tuple(sorted(self._lost)) if size.source == "probe" else ()
-        if self.env.witness is not None:
-            self.env.witness(DatagramsResized(size.size, former, size.source, lost))
+        if self.env.listener is not None:
+            self.env.listener(DatagramsResized(size.size, former, size.source, lost))
 
 
 def _floor(size: int) -> int:

@@ -25,10 +25,10 @@ from ringcast.core.stack.ports import Brake, Control, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
 from ringcast.errors import ConfigError
 
-LOOKS = 8
+CHECKS_PER_BOUND = 8
 """How often the brakes are looked at within the bound."""
 
-AWAY = 10
+AWAY_BOUNDS = 10
 """An evicted member stays away for this many times the bound: if it is as slow as before when it
 comes back, the others wait a tenth of their time for it, and no more."""
 
@@ -67,7 +67,7 @@ class SlowMembersPart(Part):
         """Seconds that each member of the view has held this one back, in all."""
         self._stretches: dict[Address, float] = {}
         """The same, wearing off while the member does not: what the bound is compared with."""
-        self._interval = spec.bound / LOOKS
+        self._interval = spec.bound / CHECKS_PER_BOUND
         self._view: View | None = None
         self._before: list[dict[Address, int]] = []
 
@@ -76,7 +76,7 @@ class SlowMembersPart(Part):
         self._brakes = ports.all(Brake)
         self._before = [{} for _ in self._brakes]
         if self.spec.policy == "evict":
-            self._membership.stay_away(AWAY * self.spec.bound)
+            self._membership.stay_away(AWAY_BOUNDS * self.spec.bound)
 
     def on_view(self, installation: Installation) -> None:
         self._view = installation.view

@@ -36,7 +36,7 @@ from ringcast.core.stack.registry import protocol
 from ringcast.core.wire.frames import Frame, SenderMarks, Stable, Vote
 from ringcast.errors import ConfigError
 
-SOON = 0.1
+EARLY_VOTE_SHARE = 0.1
 """The part of an interval after which a member votes when it should not wait for a whole one."""
 
 
@@ -141,7 +141,7 @@ class StabilityPart(Part):
     def _set_timer(self) -> None:
         """Vote after about an interval; at first sooner, when there is much or the view is new."""
         hurry = self._unstable >= 1.0 or self._is_new
-        part = SOON * 2.0 ** min(self._tries, 3) if hurry else 1.0
+        part = EARLY_VOTE_SHARE * 2.0 ** min(self._tries, 3) if hurry else 1.0
         pause = self.spec.interval * part * self.env.rng.uniform(0.5, 1.5)
         self.env.timers.set(self, "vote", self.env.now + pause)
 

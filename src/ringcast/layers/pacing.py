@@ -33,9 +33,9 @@ from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
 
-ASKS = 3
+ASKS_PER_WINDOW = 3
 """How often the sender asks while `max_bytes` are sent."""
-BENCH = 20
+PASSED_OVER_TIMEOUTS = 20
 """For this many times `patience` a member that was passed over is not asked, unless it is heard."""
 
 
@@ -89,7 +89,7 @@ class PacingLayer(Layer):
     def __init__(self, env: Env, spec: Pacing) -> None:
         super().__init__(env)
         self.spec = spec
-        self._step = max(1, spec.max_bytes // ASKS)
+        self._step = max(1, spec.max_bytes // ASKS_PER_WINDOW)
         self._sent = self._asked = self._answered = 0
         """Bytes to the group in all: sent, asked about, and answered for."""
         self._requests: deque[_Request] = deque()
@@ -218,7 +218,7 @@ class PacingLayer(Layer):
 
     def _pass_over(self, member: Address) -> None:
         self.env.counters["passed_over"] += 1
-        self._benched[member] = self.env.now + BENCH * self.spec.patience
+        self._benched[member] = self.env.now + PASSED_OVER_TIMEOUTS * self.spec.patience
         self._excuse(member)
 
     def _excuse(self, member: Address) -> None:

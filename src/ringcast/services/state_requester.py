@@ -41,7 +41,7 @@ from ringcast.services.state_provider import Post
 
 BEGIN_TIMEOUT = 5.0
 """Seconds that a member has to begin, before another is asked."""
-RELUCTANT = 2
+LAST_RESORT = 2
 """In a refusal: the member gives its state only if no other member gives one."""
 LOOK_INTERVAL = 0.02
 """Seconds between two looks whether everything has come that a state contains."""
@@ -198,7 +198,7 @@ class StateRequester:
 
     def _on_refuse(self, message: StateRefusal, body: Payload, source: Address) -> None:
         self._refused.add(source)
-        if message.failed == RELUCTANT:
+        if message.failed == LAST_RESORT:
             self._reluctant[source] = None
         elif message.failed:
             self.troubles[source] = bytes(body).decode(errors="replace")

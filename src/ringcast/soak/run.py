@@ -40,7 +40,7 @@ PAUSE_SECONDS = (0.3, 6.0)
 """How long one stands still: up to twice the time after which it is suspected."""
 BETWEEN_SECONDS = (0.5, 4.0)
 """How long nothing happens after the members are in one view again."""
-HASTE = 0.25
+HASTY_CHANCE = 0.25
 """How often the next thing happens before they are."""
 LOOK_SECONDS = 2.0
 """How often traces are looked at while nothing happens."""
@@ -180,7 +180,7 @@ class _SoakRun:
         plan, cast = self._plan, self._cast
         self._say(
             f"{plan.steady} steady members and up to {plan.guests} guests, each sends {plan.rate:,}"
-            f" messages a second; {plan.transport}, {plan.loss:.0%} loss; seed {plan.seed}"
+            f" messages per second; {plan.transport}, {plan.loss:.0%} loss; seed {plan.seed}"
         )
         if self.auditor is not None:
             self.auditor.wait_until_ready()
@@ -226,7 +226,7 @@ class _SoakRun:
         action = self._choose()
         self._outcome.actions[action] += 1
         told = self._do(action)
-        if action in ACTIONS and action != "pause" and self._dice.random() < HASTE:
+        if action in ACTIONS and action != "pause" and self._dice.random() < HASTY_CHANCE:
             self._say(f"{told}; at once")
             self._look()
             return

@@ -127,7 +127,7 @@ class JournalPartition(InputPartition):
 
 
 class JournalReader(DataSourceReader):
-    """All that is sealed when the query is planned, each message once; a partition a segment."""
+    """All that is sealed when the query is planned, each message once, a segment per partition."""
 
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options

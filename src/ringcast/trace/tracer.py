@@ -24,7 +24,7 @@ SAMPLE_US = 100_000
 
 
 class TraceListener:
-    """A tap that knows what rows a trace has. Subclasses say what becomes of a note."""
+    """A tracer that knows the rows of a trace. Subclasses say what becomes of a note."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         """clock: microseconds, the same for all members of a run."""
@@ -72,7 +72,7 @@ class TraceListener:
             self._sample_at = at + SAMPLE_US
             self._sample(at)
 
-    # What the protocols say (core.tap.Tap) --------------------------------------------------------
+    # What the protocols say (core.stack.tracer.Tracer) --------------------------------------------
 
     def given(self, payloads: Sequence[Payload]) -> None:
         """The application has given the stack these messages."""

@@ -36,7 +36,7 @@ class Bench:
         self.env = Env(Peer(A, "a", "a"), Random(1))
         self.env.datagram_size = DatagramSize(size, is_given)
         self.told: list[DatagramsResized] = []
-        self.env.witness = self._witness
+        self.env.listener = self._listener
         self.watcher: Callable[[int], None] | None = None
         self.limits = {B: size, C: size}
         self.silent: set[Address] = set()
@@ -47,7 +47,7 @@ class Bench:
         self.part.connect(ports)
         self.install(A, B, C)
 
-    def _witness(self, event: Notice) -> None:
+    def _listener(self, event: Notice) -> None:
         assert isinstance(event, DatagramsResized)
         self.told.append(event)
 

@@ -12,7 +12,7 @@ from ringcast.core.model.events import Skipped
 from ringcast.core.wire.frames import Credit, CreditRequest, Data
 from ringcast.errors import ConfigError
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
-from ringcast.layers.pacing import BENCH, Pacing, PacingLayer
+from ringcast.layers.pacing import PASSED_OVER_TIMEOUTS, Pacing, PacingLayer
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import LATENCY, Flight, Net, Policy, bad_network, clean, lose
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
@@ -109,7 +109,7 @@ def test_one_that_stands_still_is_passed_over_once_and_then_left_alone() -> None
     assert a.env.counters["passed_over"] == 1
     assert c.payloads(A) == []
     net.policy = clean
-    net.run((BENCH + 1) * PATIENCE)
+    net.run((PASSED_OVER_TIMEOUTS + 1) * PATIENCE)
     assert c.payloads(A) == MESSAGES
     a.send(MESSAGES)
     net.settle()

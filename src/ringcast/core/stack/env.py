@@ -45,6 +45,7 @@ class Env:
         "counters",
         "datagram_size",
         "fingerprint",
+        "listener",
         "me",
         "mtu",
         "now",
@@ -55,7 +56,6 @@ class Env:
         "sends_trains",
         "timers",
         "tracer",
-        "witness",
     )
 
     def __init__(
@@ -91,7 +91,7 @@ class Env:
         """What all members of the group need to have alike; see `fingerprint`."""
         self.tracer: Tracer | None = None
         """Who listens to what the protocols do, if anybody does."""
-        self.witness: Callable[[Notice], None] | None = None
+        self.listener: Callable[[Notice], None] | None = None
         """Who is told at once of all events but messages, before the application takes them."""
 
     @property

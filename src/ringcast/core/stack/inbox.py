@@ -137,8 +137,8 @@ class Inbox(Layer):
     def push(self, event: Event) -> None:
         """Queue something that is not a batch."""
         self.events.append(event)
-        if self.env.witness is not None:
-            self.env.witness(event)
+        if self.env.listener is not None:
+            self.env.listener(event)
         if isinstance(event, Skipped):
             self._lasts(not event.direct)[event.sender] = event.last
 

@@ -208,7 +208,7 @@ class Rounds(Protocol):
     """What the retransmission table tells stability, which asks for a round when it has to be."""
 
     def taken(self, messages: int, nbytes: int) -> None:
-        """The application has taken so many more messages."""
+        """The application has taken this many more messages."""
         ...
 
     def stirred(self) -> None:

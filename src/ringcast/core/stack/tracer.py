@@ -1,4 +1,4 @@
-"""The tap: where a trace listens to what the protocols do, at the cost of a call a run."""
+"""The tracer: it hears what the protocols do, at the cost of one call per run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringcast.core.model.view import ViewId
 
 
 class Tracer(Protocol):
-    """What a listener is told about the group's messages. It must not change anything."""
+    """What a tracer is told about the group's messages. It must not change anything."""
 
     def given(self, payloads: Sequence[Payload]) -> None:
         """The application has given the stack these messages for the group; layers may change them

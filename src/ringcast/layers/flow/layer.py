@@ -38,9 +38,9 @@ from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
 from ringcast.layers.flow.credits import Source
 
-FEW = 4
-"""Up to so many members are asked again one by one, more of them all at once."""
-SOONEST = 0.05
+SINGLE_ASKS_MAX = 4
+"""Up to this many members are asked again one by one; more are asked by one frame to all."""
+MIN_ASK_SHARE = 0.05
 """A request is not repeated before this part of `ask_interval`."""
 GRANTED_MAX = 1_024
 """Members of a view to come whose requests are remembered."""
@@ -184,7 +184,7 @@ class FlowLayer(Layer):
     def _ask(self) -> None:
         self._request = CreditRequest(self._numbering.sent_high, self.spent, 0)
         self._asked_at, self._is_repeated = self.env.now, False
-        soonest = SOONEST * self.spec.ask_interval
+        soonest = MIN_ASK_SHARE * self.spec.ask_interval
         self._pause = min(max(self._rtt.timeout, soonest), self.spec.ask_interval)
         self._debt = 0
         self._rounds += 1
@@ -206,7 +206,7 @@ class FlowLayer(Layer):
         self.env.counters["credit_requests_repeated"] += 1
         self._is_repeated = True
         others = self.missing - {self.env.me}
-        if len(others) > FEW:
+        if len(others) > SINGLE_ASKS_MAX:
             self.env.out.send(self._request)
         else:
             for member in sorted(others):

@@ -1,4 +1,4 @@
-"""The messages in the making at one member: one a stream, bounded in number, bytes and time."""
+"""The incomplete messages at one member: one per stream, bounded in number, bytes and time."""
 
 from __future__ import annotations
 

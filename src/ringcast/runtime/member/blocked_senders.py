@@ -1,4 +1,4 @@
-"""Why a sender waits, in words and as data: whom the stack waits for, and who that is to blame."""
+"""Why a sender waits, as text and as data: the members that it waits for, and the reason."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ class _Mapping:
         """How often it was not lent between two calls of `tidy`."""
 
     def suits(self, size: int) -> bool:
-        """Whether it can be lent for so much: it is large enough and not much larger, and nobody
-        looks at it."""
+        """Whether it can be lent for this many bytes: it is large enough, not much
+        larger, and no view of it exists."""
         length = len(self.map)
         if not size <= length <= size + size // 4:
             return False

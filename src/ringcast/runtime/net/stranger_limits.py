@@ -2,10 +2,10 @@
 
 Anybody may connect to a member, say hello and send. Members of the view come first:
 
-- strangers together are read at `RATE` bytes a second at the most, in small reads; beyond it their
+- strangers together are read at `RATE` bytes per second at most, in small reads; beyond it their
   bytes wait in the kernel, and TCP stops them;
 - a stranger that is silent for `IDLE_SECONDS` is ended;
-- endpoints that strangers have named are called `CALLS` times a second at the most, so that nobody
+- endpoints that strangers have named are called `CALLS` times per second at most, so that nobody
   can use a member to connect to others;
 - where there are as many connections as allowed, the stranger that was silent for the longest is
   ended for a new connection.

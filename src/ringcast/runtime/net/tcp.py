@@ -173,7 +173,7 @@ class TcpTransport:
     def _connections(
         self, target: Address | str | None, members: Sequence[Address], datagrams: int
     ) -> Sequence[Connection]:
-        """Where so many datagrams go; those that go nowhere are counted."""
+        """The connections for this many datagrams; datagrams without one are counted."""
         if target is None:
             found = [self._connection(to, datagrams) for to in members if to != self._me]
         else:

@@ -46,7 +46,7 @@ network = logging.getLogger("ringcast.network")
 def keep_log(member: Member) -> None:
     """Log what happens to this member until it ends."""
     logger = EventLogger(member)
-    member.stack.env.witness = logger.note
+    member.stack.env.listener = logger.note
     member.endings.append(logger.end)
     logger.begin()
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from math import ceil
 
 from ringcast.control.discovery import Discovery, DiscoveryPart
-from ringcast.control.failure_detector import AWAY as FAILURE_AWAY
-from ringcast.control.failure_detector import FailureDetector
+from ringcast.control.failure_detector import AWAY_TIMEOUTS, FailureDetector
 from ringcast.control.membership.coordinator import UNHEARD_MAX
 from ringcast.control.membership.joiner import JOINS_MAX, ROUNDS_MAX
 from ringcast.control.membership.settings import Membership
-from ringcast.control.slow_members import AWAY, SlowMembers
+from ringcast.control.slow_members import AWAY_BOUNDS, SlowMembers
 from ringcast.control.stability import Stability
 from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.settings import MulticastSpec
@@ -51,7 +50,7 @@ def reunion_seconds(world: World) -> float:
     seconds = max(crashes, UNHEARD_MAX * membership.retry_max) + search
     for protocol in world.spec.protocols:
         if isinstance(protocol, SlowMembers) and protocol.policy == "evict":
-            seconds += AWAY * protocol.bound
+            seconds += AWAY_BOUNDS * protocol.bound
     seconds += _away(world, failure)
     if any(member.view is None for member in world.running):
         # A joiner may ask a dead coordinator first, and then let others found the group.
@@ -66,7 +65,7 @@ def _away(world: World, failure: FailureDetector) -> float:
     is_parted = any(member.stack.counters.get("pairs_parted") for member in world.running)
     parts = [part for member in world.running for part in member.stack.parts]
     rests = [part.rest_until - world.now for part in parts if isinstance(part, DiscoveryPart)]
-    return max(FAILURE_AWAY * failure.timeout if is_parted else 0.0, *rests, 0.0)
+    return max(AWAY_TIMEOUTS * failure.timeout if is_parted else 0.0, *rests, 0.0)
 
 
 def settling_seconds(spec: StackSpec) -> float:
