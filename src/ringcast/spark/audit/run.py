@@ -16,7 +16,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.audit import tables
 from ringcast.spark.audit.evidence import SHOWN, evidence
 from ringcast.spark.audit.figures import FIGURES, Measures, measure
-from ringcast.spark.audit.find import Finder
+from ringcast.spark.audit.finding.find import Finder
 from ringcast.spark.audit.root_causes import root_causes
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import COLUMNS, LATER, unsigned

@@ -16,10 +16,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from ringcast.spark.audit import control, tables, walks
+from ringcast.spark.audit.finding.sender_table import SenderTable
 from ringcast.spark.audit.groups import groups
 from ringcast.spark.audit.purges import early_deliveries
 from ringcast.spark.audit.row_rules import row_problem
-from ringcast.spark.audit.sender_table import SenderTable
 from ringcast.spark.audit.tables import GroupLine, SuspectGroup
 from ringcast.trace.judging.history import find_reinstalled, make_progress, misplaced, unreadable
 from ringcast.trace.judging.judge import judge_messages, judge_views

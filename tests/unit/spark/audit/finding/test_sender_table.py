@@ -6,7 +6,7 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from ringcast.spark.audit.sender_table import SenderTable
+from ringcast.spark.audit.finding.sender_table import SenderTable
 
 
 class Result:

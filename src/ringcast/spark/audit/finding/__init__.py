@@ -1,0 +1,1 @@
+"""Finds what is wrong in a trace, by sender, on the driver or in tasks of Spark."""
