@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
+from ringcast.spark.audit import figures
 from ringcast.spark.traces import blame
 from ringcast.trace.check import check
 from ringcast.trace.judging.evidence import evidence
@@ -250,6 +251,35 @@ def test_figures_are_what_can_be_counted_by_hand(spark: SparkSession, tmp_path: 
     assert {f.at for f in rates} == {0}
     assert sum(f.value for f in rates if f.member) * 12 / 120 == pytest.approx(200)
     assert report.figures.count() == len(report.measures.figures)
+
+
+def test_of_a_large_group_the_driver_gets_what_a_page_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("ann", "ben", "cat")
+    rows = [
+        *(Row(m, 1, 1, None, "view", at=0, members=(1, 2, 3), names=names) for m in (1, 2, 3)),
+        *(Row(m, 1, 1, m, "sent", 1, 1, at=10, sent_at=10, nbytes=9) for m in (1, 2, 3)),
+        *(
+            Row(m, 1, 1, s, "delivered", 1, 1, pos=0, at=20 + 9**m * s, sent_at=10, nbytes=9)
+            for m in (1, 2, 3)
+            for s in (1, 2, 3)
+        ),
+        *(Row(1, 1, 1, 1, "resent", 1, 1, at=30, peer=peer) for peer in (2, 3)),
+        *(Row(m, 1, 1, None, "closed", at=90_000) for m in (1, 2, 3)),
+    ]
+    whole = rs.audit(trace(spark, tmp_path, rows)).measures.figures
+    monkeypatch.setattr(figures, "SHOWN_MAX", 2)
+    report = rs.audit(rs.read_trace(spark, tmp_path))
+    every = [figures.Figure(*row) for row in report.figures.collect()]
+    assert sorted(every, key=repr) == sorted(whole, key=repr)
+    shown = report.measures.figures
+    assert set(shown) < set(whole)
+    assert {f.member for f in shown if f.at is not None} == {1, 2, None}
+    pairs = {(f.member, f.peer) for f in shown if f.figure == "latency_p50" and f.at is None}
+    assert pairs == {(1, 2), (2, 1), (1, 3), (2, 3), (3, 2), (None, None)}
+    ratios = {f.member: f.value for f in shown if f.figure == "retransmission_ratio"}
+    assert ratios == {1: 2, 2: 0, 3: 0, None: 2 / 3}
 
 
 # --- what is no trace ----------------------------------------------------------------------------

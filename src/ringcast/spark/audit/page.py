@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from ringcast.spark.audit.figures import SHOWN_MAX
 from ringcast.spark.audit.page_data import Findings, PlotData
 from ringcast.spark.report import charts
 from ringcast.spark.report.charts import Bar, Look, Series
@@ -13,9 +14,6 @@ from ringcast.spark.report.page import Fact, PageSection, folded, listed, page, 
 from ringcast.spark.report.scale import microseconds, nbytes, number, seconds
 from ringcast.spark.report.svg import COLOURS
 from ringcast.trace.violations import CAUSES, GUARANTEES, Violation
-
-MEMBERS_MAX = 24
-"""How many members a plot with a line for each shows: the first by name."""
 
 VIOLATIONS_MAX = 200
 
@@ -144,7 +142,7 @@ def _row(row: dict[str, Any], look: PlotData) -> str:
 
 
 def _views(look: PlotData) -> PageSection:
-    shown = look.members[:MEMBERS_MAX]
+    shown = look.members[:SHOWN_MAX]
     names = [look.name(member) for member in shown]
     plot = Look("Which member was in which view, over time")
     body = charts.timeline(plot, names, list(look.spans(shown)), look.end)
@@ -161,7 +159,7 @@ def _latency(look: PlotData) -> PageSection:
     if not look.has("latency_p50"):
         return PageSection("Latency", "No message was delivered to another member.", "")
     rows = [["all", *(microseconds(look.total(figure)) for figure in PERCENTILES)]]
-    for member in look.members[:MEMBERS_MAX]:
+    for member in look.members[:SHOWN_MAX]:
         values = [worst[figure].get(member) for figure in PERCENTILES]
         told = ("" if value is None else microseconds(value) for value in values)
         rows.append([look.name(member), *told])
@@ -172,7 +170,7 @@ def _latency(look: PlotData) -> PageSection:
 
 
 def _pairs(look: PlotData) -> PageSection:
-    place = {member: row for row, member in enumerate(look.members[:MEMBERS_MAX])}
+    place = {member: row for row, member in enumerate(look.members[:SHOWN_MAX])}
     values = {
         (place[member], place[peer]): value
         for (member, peer), value in look.pairs("latency_p99").items()
@@ -205,7 +203,7 @@ def _repairs(look: PlotData) -> PageSection:
     plot = Look("Messages asked for, sent again and given up, per second")
     body = charts.column_chart(plot, series, look.end, look.marks())
     ratios = look.worst("retransmission_ratio")
-    shown = [member for member in look.members if member in ratios][:MEMBERS_MAX]
+    shown = [member for member in look.members if member in ratios][:SHOWN_MAX]
     bars = [Bar(look.name(member), ratios[member]) for member in shown]
     body += charts.bar_chart(Look("Share sent again, by sender", lambda v: f"{v:.2%}"), bars)
     reading = "Messages per second; below, each sender's share of messages that it sent again."
@@ -216,7 +214,7 @@ def _stalls(look: PlotData) -> PageSection:
     stalls = sorted(look.pairs("stalled_seconds").items(), key=lambda item: -item[1])
     bars = [
         Bar(f"{look.name(who)} waited for {_cause(cause, look)}", value)
-        for (who, cause), value in stalls[:MEMBERS_MAX]
+        for (who, cause), value in stalls[:SHOWN_MAX]
         if value > 0
     ]
     if not bars:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ringcast.spark.audit.figures import Measures
 from ringcast.spark.report.charts import Series, Span, TimeMark
+from ringcast.spark.report.member_names import member_names
 from ringcast.spark.report.scale import seconds
 from ringcast.spark.report.svg import COLOURS
 from ringcast.trace.schema import Row, unsigned
@@ -47,7 +48,7 @@ class PlotData:
         self.installs, self.closings = findings.installs, findings.closings
         self.clock = findings.measures.clock
         self.end = max((self.clock.end - self.clock.start) / 1e6, 1e-6)
-        self.names = _names(findings.installs)
+        self.names = member_names(findings.installs)
         self.members = sorted(self.names, key=lambda member: (self.names[member], member))
         self._whole: dict[str, dict[tuple[int | None, int | None], float]] = defaultdict(dict)
         self._timed: dict[str, dict[int | None, dict[int, float]]] = defaultdict(dict)
@@ -168,15 +169,3 @@ def _filled(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, f
 
 def _by_view(row: Row) -> tuple[int, int]:
     return row.view, row.at
-
-
-def _names(installs: Sequence[Row]) -> dict[int, str]:
-    """The members by name; those that share one get their address behind it."""
-    names: dict[int, str] = {}
-    for row in installs:
-        names.setdefault(row.member, f"{unsigned(row.member):x}")
-        names.update(zip(row.members or (), row.names or (), strict=False))
-    uses = defaultdict[str, int](int)
-    for name in names.values():
-        uses[name] += 1
-    return {m: n if n and uses[n] == 1 else f"{n}-{unsigned(m):x}"[:24] for m, n in names.items()}

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from ringcast.errors import ConfigError
 from ringcast.spark.audit import tables
 from ringcast.spark.audit.evidence import SHOWN, evidence
-from ringcast.spark.audit.figures import FIGURES, Measures, measure
+from ringcast.spark.audit.figures import Measures, all_figures, measure
 from ringcast.spark.audit.finding.find import Finder
 from ringcast.spark.audit.root_causes import root_causes
 from ringcast.trace.rules import Rules
@@ -138,13 +138,14 @@ class Report:
 
     @cached_property
     def measures(self) -> Measures:
-        """The figures as plain data. Computed when first asked for: it takes a few more scans."""
+        """The figures as plain data, of a large group those that a page shows. Computed when first
+        asked for: it takes a few more scans."""
         return measure(self._trace, self.installs)
 
     @cached_property
     def figures(self) -> DataFrame:
-        """The figures as a local table: figure, member, peer, at, value."""
-        return tables.local(self._trace.sparkSession, FIGURES, self.measures.figures)
+        """All figures as a table: figure, member, peer, at, value."""
+        return all_figures(self._trace, self.measures, self.installs)
 
     def html(self) -> str:
         """The whole report as a page in one piece, with plots."""
