@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
+from ringcast.spark.audit.finding import senders
 from ringcast.spark.audit.report_text import figures, plain, table, violations
 from ringcast.spark.audit_directory import AuditRequest, audit_directory
 from ringcast.spark.traces import find_traces
@@ -60,9 +61,12 @@ def two_members(at: int = 15) -> list[Row]:
     ]
 
 
+@pytest.mark.parametrize("driver_lines", [senders.DRIVER_LINES_MAX, 0])
 def test_spark_and_plain_python_agree_on_scrambled_rows(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_lines: int
 ) -> None:
+    """Also where the lines of senders are judged in tasks, as those of a large group are."""
+    monkeypatch.setattr(senders, "DRIVER_LINES_MAX", driver_lines)
     rows = list[Row]()
     for seed in range(150):
         rng, history = random.Random(seed), good_history(seed % 50)

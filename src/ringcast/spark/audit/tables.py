@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.spark.audit.groups import GROUP, VIEW
 from ringcast.trace.judging.summary import Group, PayloadSum, Range, Source, ViewKey
+
+ROWS_AT_ONCE = 64
 
 
 class GroupLine(NamedTuple):
@@ -43,6 +45,12 @@ class SuspectGroup(NamedTuple):
 def rows(table: DataFrame) -> list[dict[str, Any]]:
     """A small table as plain data."""
     return table.toArrow().to_pylist()
+
+
+def few_rows(table: DataFrame) -> Iterator[dict[str, Any]]:
+    """The same, a few rows at a time: for rows with long lists."""
+    for batch in table.toArrow().to_batches(max_chunksize=ROWS_AT_ONCE):
+        yield from batch.to_pylist()
 
 
 def group_of(row: dict[str, Any]) -> Group:

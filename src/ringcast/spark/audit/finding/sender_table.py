@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -46,16 +45,3 @@ class SenderTable:
     def of(self, sender: int) -> list[dict[str, Any]]:
         """The lines of one sender."""
         return self._lines.slice(*self._places.get(sender, (0, 0))).to_pylist()
-
-    def column(self, name: str) -> list[Any]:
-        """The different values of a column."""
-        return self._lines.column(name).unique().to_pylist()
-
-    def least(self, name: str, limit: int) -> Iterator[tuple[int, int, int]]:
-        """Member, sender, and the least value of a column that has any: the least ones of all."""
-        known = self._lines.filter(pc.is_valid(self._lines.column(name)))
-        pairs = known.group_by(["member", "sender"]).aggregate([(name, "min")])
-        if pairs.num_rows > limit:
-            pairs = pairs.sort_by(f"{name}_min").slice(0, limit)
-        columns = (pairs.column(n).to_pylist() for n in ("member", "sender", f"{name}_min"))
-        yield from zip(*columns, strict=True)

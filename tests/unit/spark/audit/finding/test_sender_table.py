@@ -1,4 +1,4 @@
-"""The lines of a table by sender, and its least values, without Spark."""
+"""The lines of a table by sender, without Spark."""
 
 import random
 from typing import cast
@@ -32,5 +32,3 @@ def test_each_sender_gets_its_own_lines() -> None:
         expected = {member for of, member, _ in lines[1:] if of == sender}
         assert {row["member"] for row in table.of(sender)} == expected
     assert table.of(1_000) == []
-    assert [value for _, _, value in table.least("least", 3)] == [10, 20, 30]
-    assert len(list(table.least("least", 10_000))) == 4_999
