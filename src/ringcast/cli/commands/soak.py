@@ -17,14 +17,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast soak`."""
     parser.description = (
         "A real group of processes on this machine, under load; at random members are killed,"
-        "
-stopped and attacked, join and leave. Their traces are checked for every guarantee"
-        "
-meanwhile, the memory and descriptors of members that stay are watched, and at the end"
-        "
-a state that all members keep is compared. The exit status is 0 only if every guarantee"
-        "
-held, the states are equal, no member was stuck, and nothing grew."
+        "\nstopped and attacked, join and leave. Their traces are checked for every guarantee"
+        "\nmeanwhile, the memory and descriptors of members that stay are watched, and at the end"
+        "\na state that all members keep is compared. The exit status is 0 only if every guarantee"
+        "\nheld, the states are equal, no member was stuck, and nothing grew."
     )
     add = parser.add_argument
     add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")

@@ -109,7 +109,7 @@ class RunStore:
             del runs[:count], firsts[:count]
             heads[0] = firsts[0]
         assert not heads or heads[0] > up_to
-        assert self.nbytes >= 0 and len(heads) == len(self._runs)
+        assert len(heads) == len(self._runs)
 
     def _purge_chunks(self, count: int) -> None:
         """Forget the first chunks. Runs are disjoint: all of a chunk lies below the next head."""
