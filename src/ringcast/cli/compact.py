@@ -1,9 +1,15 @@
-"""`ringcast compact`: many small files of a journal become few large ones."""
+"""`ringcast compact`: many small files of a journal or of traces become few large ones."""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ringcast.journal.write.compact import Compacted
+    from ringcast.trace.compaction.compact import CompactedTrace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -12,8 +18,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "Joins the small segments of a journal to large ones, and their manifests to one file, so"
         "\nthat it is opened and read quickly. It may run beside recorders, and beside readers with"
         '\nformat("ringcast"): a query goes on where it was. After a crash, run it again.'
+        "\nOf traces it joins the files of each member, beside members that write."
     )
-    parser.add_argument("journal", metavar="DIR", help="the journal's directory")
+    parser.add_argument("journal", metavar="DIR", help="the directory of a journal or of traces")
     parser.add_argument(
         "--target-bytes",
         type=int,
@@ -26,11 +33,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Compact, and say what was done."""
+    from ringcast.journal.format.layout import Layout
     from ringcast.journal.write.compact import compact
+    from ringcast.trace.compaction.compact import compact_traces, has_traces
 
+    root = Path(arguments.journal)
+    if root.is_dir() and not Layout(root).manifests.is_dir() and has_traces(root):
+        joined = compact_traces(root, target_bytes=arguments.target_bytes)
+        return _tell(arguments, joined, "files")
     done = compact(arguments.journal, target_bytes=arguments.target_bytes)
+    return _tell(arguments, done, "segments")
+
+
+def _tell(arguments: Namespace, done: Compacted | CompactedTrace, what: str) -> int:
     if arguments.json:
         print(json.dumps(done._asdict()))
     else:
-        print(f"{done.before:,} segments are now {done.after:,}: {done.rows:,} rows were moved.")
+        print(f"{done.before:,} {what} are now {done.after:,}: {done.rows:,} rows were moved.")
     return 0

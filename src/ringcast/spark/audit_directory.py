@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +12,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.audit import Report, audit
 from ringcast.spark.session import session
 from ringcast.spark.traces import explained, find_traces, read_trace
+from ringcast.trace.compaction.lock import reading
 from ringcast.trace.rules import Rules
 
 Say = Callable[[str], None]
@@ -32,7 +34,11 @@ def audit_directory(request: AuditRequest, say: Say, running: SparkSession | Non
 
     Raises ConfigError for what cannot be audited.
     """
-    check_place(request.directory, say)
+    with reading(check_place(request.directory, say)):
+        return _audit(request, say, running)
+
+
+def _audit(request: AuditRequest, say: Say, running: SparkSession | None) -> Report:
     if running is None:
         say(f"Starting Spark on {request.master or 'this machine'} ...")
     spark = running or session(request.master)
@@ -51,13 +57,15 @@ def audit_directory(request: AuditRequest, say: Say, running: SparkSession | Non
             spark.stop()
 
 
-def check_place(directory: str, say: Say) -> None:
-    """Raise ConfigError for the simplest mistakes before Spark is started, which takes a while."""
+def check_place(directory: str, say: Say) -> set[Path]:
+    """Where the traces are. Raises ConfigError for the simplest mistakes before Spark is started,
+    which takes a while."""
     if "://" in directory:
-        return
+        return set()
     try:
         found = find_traces(directory)
     except OSError as error:
         raise ConfigError(f"{directory} cannot be read: {error.strerror}.") from None
     if found.ignored:
         say(found.left_out())
+    return found.directories

@@ -26,6 +26,7 @@ from ringcast.journal.format.parquet_bounds import (
 )
 from ringcast.spark.schema import TRACE
 from ringcast.trace.checksum import damage, is_damaged
+from ringcast.trace.compaction.names import covered
 from ringcast.trace.schema import LATER
 from ringcast.trace.table import SCHEMA
 
@@ -62,9 +63,9 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
     if hive & set(TRACE.names):
         # These columns are in the names of directories, and not in the files.
         base = _base(found.roots)
-        rows = reader.option("basePath", str(base)).parquet(*map(str, found.roots))
+        rows = reader.option("basePath", str(base)).parquet(*map(str, found.places))
     else:
-        rows = reader.option("recursiveFileLookup", True).parquet(*map(str, found.roots))
+        rows = reader.option("recursiveFileLookup", True).parquet(*map(str, found.places))
     return rows.select(*TRACE.names)
 
 
@@ -76,6 +77,18 @@ class FoundTraces(NamedTuple):
     files: list[Path]
     ignored: list[Path]
     """Files among them that have another ending."""
+    double: set[Path]
+    """Files that a compacted one beside them stands for: these are not read."""
+
+    @property
+    def places(self) -> list[Path]:
+        """What Spark is to read."""
+        return self.files if self.double else self.roots
+
+    @property
+    def directories(self) -> set[Path]:
+        """Where the files are."""
+        return {file.parent for file in self.files}
 
     def hive_keys(self) -> set[str]:
         """The keys of directories that are called key=value."""
@@ -111,7 +124,8 @@ def find_traces(place: str) -> FoundTraces:
         )
     if not files:
         raise ConfigError(f"There is no trace in {place}: its members wrote nothing, or elsewhere.")
-    return FoundTraces(roots, files, ignored)
+    double = covered(files)
+    return FoundTraces(roots, [file for file in files if file not in double], ignored, double)
 
 
 def _base(roots: list[Path]) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 BLOCK = 1 << 20
-NAMED = re.compile(r"[0-9a-f]{16}-[0-9]{6}-([0-9a-f]{8})\.parquet")
+NAMED = re.compile(r"[0-9a-f]{16}-[0-9]{6,}(?:to[0-9]{6,})?-([0-9a-f]{8})\.parquet")
 
 
 class SummedFile(FileIO):

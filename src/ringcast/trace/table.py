@@ -18,6 +18,7 @@ from ringcast.journal.format.parquet_bounds import (
     open_bounded,
 )
 from ringcast.trace.checksum import SummedFile, damage, is_damaged
+from ringcast.trace.compaction.names import covered
 from ringcast.trace.row_encoding import NOTE, NOTE_FIELDS
 from ringcast.trace.schema import (
     COLUMNS,
@@ -121,7 +122,9 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 def read_rows(directory: Path) -> list[Row]:
     """The rows of all traces in a directory, addresses as members have them; for small ones."""
-    return [row for file in sorted(directory.glob("*.parquet")) for row in read_file(file)]
+    files = sorted(directory.glob("*.parquet"))
+    double = covered(files)
+    return [row for file in files if file not in double for row in read_file(file)]
 
 
 def read_file(file: Path) -> Iterator[Row]:

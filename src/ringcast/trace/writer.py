@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from ringcast.errors import Closed, ConfigError
 from ringcast.runtime.ops.writable import check_writable
 from ringcast.trace.checksum import trace_name
+from ringcast.trace.compaction.names import last_number
 from ringcast.trace.row_encoding import DELIVERED_CODE, NOTE, SENT_CODE, SKIPPED_CODE, pack
 from ringcast.trace.schema import (
     ACKED,
@@ -210,6 +211,7 @@ class TraceWriter:
             self._sheet.close()
             checksum, self._sheet = self._sheet.checksum, None
             self._draft.rename(self._free_name(checksum))
+            self._files += 1
 
     def close(self) -> None:
         """Write all there is. Closing twice is harmless."""
@@ -246,8 +248,12 @@ class TraceWriter:
         return Sheet(self._draft)
 
     def _free_name(self, checksum: int) -> Path:
-        while any(self._directory.glob(f"{self.member:016x}-{self._files:06d}*.parquet")):
+        """A name with a number that no file has, and that no compacted one stands for."""
+        member = f"{self.member:016x}"
+        while any(self._directory.glob(f"{member}-{self._files:06d}*.parquet")):
             self._files += 1
+        # Afterwards: a file that was compacted in between is gone, and this one is there.
+        self._files = max(self._files, last_number(self._directory, member) + 1)
         return self._directory / trace_name(self.member, self._files, checksum)
 
     def _abandon(self) -> None:

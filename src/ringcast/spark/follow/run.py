@@ -23,6 +23,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.follow.page import follow_page
 from ringcast.spark.follow.stream import GRACE, audit_stream
 from ringcast.spark.session import session
+from ringcast.trace.compaction.lock import reading
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
 from ringcast.trace.rules import Rules
 from ringcast.trace.writer import trace_directory
@@ -115,7 +116,9 @@ def follow(
     with _java_says_to(checkpoint.with_name(".spark.log")) if running is None else nullcontext():
         spark = running or session(request.master)
     try:
-        return _Following(request, say, alarms).run(spark, checkpoint, stop)
+        local = [] if "://" in request.directory else [Path(request.directory)]
+        with reading(local):
+            return _Following(request, say, alarms).run(spark, checkpoint, stop)
     finally:
         if running is None:
             spark.stop()
@@ -140,7 +143,9 @@ class _Following:
     def run(self, spark: SparkSession, checkpoint: Path, stop: Event) -> FollowOutcome:
         request = self._request
         rules = request.rules._asdict()
-        rows = audit_stream(spark, request.directory, grace=request.grace, **rules)
+        known = checkpoint / "metadata"  # Spark writes it when a query is first started.
+        since = known.stat().st_mtime if known.exists() else None
+        rows = audit_stream(spark, request.directory, grace=request.grace, since=since, **rules)
         writer = rows.writeStream.queryName("ringcast audit").foreachBatch(self._take)
         started = writer.option("checkpointLocation", str(checkpoint)).trigger(
             processingTime=TRIGGER

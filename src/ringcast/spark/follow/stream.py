@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -31,6 +33,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.schema import TRACE
 from ringcast.spark.traces import CHECKED, SUFFIX
 from ringcast.trace.checksum import damage, is_damaged
+from ringcast.trace.compaction.names import COMPACTED, covered
 from ringcast.trace.follow.audit_row import AuditRow
 from ringcast.trace.follow.member import MemberTrack
 from ringcast.trace.follow.part import MemberPart
@@ -59,13 +62,20 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def audit_stream(
-    spark: SparkSession, path: str | Path, *, grace: float = GRACE, **rules: Any
+    spark: SparkSession,
+    path: str | Path,
+    *,
+    grace: float = GRACE,
+    since: float | None = None,
+    **rules: Any,
 ) -> DataFrame:
     """Audit traces below a directory as they are written: violations and figures of each view.
 
     `grace` is in seconds; `rules` are the arguments of `audit` up to `ordered`. Write the rows to
-    any sink, in append mode, with a trigger of a second or more. Sets the session's state store
-    to RocksDB, which the state by view needs. Raises ConfigError for what can't be followed.
+    any sink, in append mode, with a trigger of a second or more. `since`, in seconds since 1970, is
+    when the query was first started, now by default: what is compacted later has been read. Sets
+    the session's state store to RocksDB, which the state by view needs. Raises ConfigError for
+    what can't be followed.
     """
     if not 0 <= grace < float("inf"):
         raise ConfigError(f"the grace is {grace:g}: give 0 or more seconds")
@@ -74,10 +84,17 @@ def audit_stream(
         raise ConfigError(
             f"There is no directory {place}: make the one that the members will trace to."
         )
+    if "://" not in place and covered(Path(place).rglob(f"*{SUFFIX}")):
+        raise ConfigError(
+            f"{place} was compacted, but not to the end: run `ringcast compact {place}` first."
+        )
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
     owed = Rules(**rules)
     options = {**CHECKED, "pathGlobFilter": f"*{SUFFIX}", "recursiveFileLookup": "true"}
     rows = spark.readStream.schema(TRACE).options(**options).parquet(place)
+    started = F.timestamp_seconds(F.lit(time.time() if since is None else since))
+    copies = F.col("_metadata.file_name").rlike(COMPACTED)
+    rows = rows.where(~copies | (F.col("_metadata.file_modification_time") <= started))
     parts = rows.select(*TRACE.names, "_metadata.file_path").mapInArrow(_parts(owed), PARTS)
     by_member = parts.groupBy("member").transformWithState(
         MemberProcessor(), PARTS, "Append", "ProcessingTime"

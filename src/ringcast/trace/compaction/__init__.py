@@ -1,0 +1,1 @@
+"""Compaction of traces: names that say what a file stands for, locks, and the joining of files."""
