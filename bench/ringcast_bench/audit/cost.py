@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,6 +25,7 @@ from ringcast.spark.audit.figures import measure
 from ringcast.spark.audit.groups import groups
 from ringcast.spark.session import session
 from ringcast.spark.traces import read_trace
+from ringcast.trace.compaction.compact import compact_traces
 from ringcast_bench.audit.trace import MEMBERS, generate, writing_cost
 
 
@@ -47,14 +49,34 @@ class TraceShape(NamedTuple):
     members: int = MEMBERS
     files: int = 0
     """How many files there are, at least one per member."""
+    compacted: bool = False
+    """Whether the files are joined before the audit."""
+
+    def scaled(self, factor: float) -> TraceShape:
+        """The same with more or fewer rows, and with more or fewer of what there are many of."""
+        members = self.members if self.members == MEMBERS else round(self.members * factor)
+        return self._replace(
+            rows=round(self.rows * factor),
+            members=max(2, members),
+            files=round(self.files * factor),
+        )
 
 
-FULL = (
-    TraceShape(rows=100_000_000),
-    TraceShape(rows=1_000_000, members=1_000),
-    TraceShape(rows=1_000_000, files=20_000),
-)
-"""Many messages, many members, many files."""
+SHAPES = {
+    "deliveries": TraceShape(rows=100_000_000),
+    "members": TraceShape(rows=1_000_000, members=1_000),
+    "files": TraceShape(rows=1_000_000, files=20_000),
+    "compacted": TraceShape(rows=1_000_000, files=20_000, compacted=True),
+}
+"""Many messages, many members, many files, and these after `ringcast compact`."""
+
+NEEDS = {
+    "deliveries": "1 GB of disk and 15 minutes on two cores",
+    "members": "100 MB of disk and 5 minutes on two cores",
+    "files": "200 MB of disk and 10 minutes on two cores",
+    "compacted": "200 MB of disk and 5 minutes on two cores",
+}
+"""What each needs, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +115,16 @@ class Cost:
 def audit_cost(shape: TraceShape, times: int, say: Callable[[str], None]) -> Cost:
     """Make a trace of this shape, and audit it with each engine."""
     place = Path(tempfile.mkdtemp(prefix="ringcast-bench-"))
-    results, missing = [], ""
+    results, missing = list[PieceCost](), ""
     try:
         writing_ns = writing_cost(place / "cost")
         say(f"writing a trace with {shape.rows:,} delivery rows")
-        rows = generate(place, *shape)
-        sizes = [file.stat().st_size for file in place.iterdir()]
+        rows = generate(place, shape.rows, shape.run, shape.members, shape.files)
+        if shape.compacted:
+            say("compacting it")
+            compacting = best("python", "compaction", lambda: compact_traces(place), 1, process_cpu)
+            results.append(compacting)
+        sizes = [file.stat().st_size for file in place.glob("*.parquet")]
         nbytes, shape = sum(sizes), shape._replace(rows=rows, files=len(sizes))
         try:
             for result in chain(bench_spark(place, times), bench_duckdb(place, times)):
@@ -128,7 +154,8 @@ def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
 
     yield engine("one pass over all messages", lambda: groups(trace).toArrow())
     yield engine("whole audit, with early purges", clean)
-    yield engine("figures", lambda: measure(trace))
+    installs = audit(trace).installs
+    yield engine("figures", lambda: measure(trace, installs))
     spark.stop()
 
 
@@ -177,14 +204,30 @@ def peak_memory() -> int:
 
 
 def process_cpu(other: int = 0) -> float:
-    """CPU seconds of this process, and of another one that works for it, all their threads."""
+    """CPU seconds of this process, and of another one that works for it with all that it started:
+    Spark's Java and its Python workers."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    ticks = 0
-    if other:
-        # User and system time are fields 14 and 15; the name, field 2, may have spaces inside ().
-        fields = Path(f"/proc/{other}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks = int(fields[11]) + int(fields[12])
+    ticks = sum(map(process_ticks, family(other))) if other else 0
     return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family(process: int) -> Iterator[int]:
+    """A process and those that it started, and so on, as far as they run."""
+    yield process
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # A thread has ended meanwhile.
+            for child in file.read_text().split():
+                yield from family(int(child))
+
+
+def process_ticks(process: int) -> int:
+    """What a process has used, with the children that have ended; 0 when it is gone."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return 0
+    # Times are fields 14 to 17; the name, field 2, may have spaces inside ().
+    return sum(map(int, stat.rsplit(")", 1)[1].split()[11:15]))
 
 
 PASS = """

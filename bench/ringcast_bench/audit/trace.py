@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ringcast.trace.checksum import trace_name
 from ringcast.trace.row_encoding import DELIVERED_CODE, SENT_CODE
 from ringcast.trace.schema import Row
 from ringcast.trace.table import Sheet
@@ -34,7 +35,8 @@ def generate(place: Path, rows: int, run: int, count: int = MEMBERS, files: int 
     pieces = min(runs, max(1, files // count))
     for member in members:
         for number, numbers in enumerate(np.array_split(np.arange(runs), pieces)):
-            sheet = Sheet(place / f"{member:016x}-{number:06d}.parquet")
+            draft = place / f".{member:016x}.parquet.tmp"
+            sheet = Sheet(draft)
             if number == 0:
                 sheet.write_rows(list(others(member, members, runs, run)))
             write(sheet, member, sent(member, numbers, run))
@@ -43,6 +45,7 @@ def generate(place: Path, rows: int, run: int, count: int = MEMBERS, files: int 
                 rows_of_all = [delivered(sender, part, run, chance) for sender in members]
                 write(sheet, member, np.concatenate(rows_of_all))
             sheet.close()
+            draft.rename(place / trace_name(member, number, sheet.checksum))
     return runs * count**2
 
 

@@ -54,7 +54,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit.add_argument("--members", type=int, default=5, help="how many members (%(default)s)")
     audit.add_argument("--files", type=int, default=0, help="how many files (one per member)")
     audit.add_argument(
-        "--full", action="store_true", help="100 M deliveries, 1,000 members, 20,000 files in turn"
+        "--shape",
+        choices=("deliveries", "members", "files", "compacted", "all"),
+        help="100 M deliveries; 1,000 members; 20,000 files; these compacted; or all in turn",
+    )
+    audit.add_argument(
+        "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
     )
     audit.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
     _add_common(audit)
@@ -247,10 +252,15 @@ def run_micro(arguments: Namespace) -> int:
 
 def run_audit(arguments: Namespace) -> int:
     """Spark and DuckDB over the same trace."""
-    from ringcast_bench.audit.cost import FULL, TraceShape, audit_cost
+    from ringcast_bench.audit.cost import NEEDS, SHAPES, TraceShape, audit_cost
 
-    one = TraceShape(arguments.rows, arguments.run, arguments.members, arguments.files)
-    for shape in FULL if arguments.full else (one,):
+    shapes = [TraceShape(arguments.rows, arguments.run, arguments.members, arguments.files)]
+    if arguments.shape is not None:
+        names = list(SHAPES) if arguments.shape == "all" else [arguments.shape]
+        shapes = [SHAPES[name].scaled(arguments.scale) for name in names]
+        for name in names:
+            print(f"{name}: needs about {NEEDS[name]}", file=sys.stderr)
+    for shape in shapes:
         ticker = ProgressTicker()
         cost = audit_cost(shape, arguments.times, ticker.say)
         ticker.close()
