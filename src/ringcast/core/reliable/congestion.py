@@ -351,6 +351,14 @@ class Congestion:
         self.paths[member] = Path(start, self._first, self._env.now)
         self._update(self._env.now)
 
+    def change(self, left: Iterable[Address], joined: Iterable[Address], start: int) -> None:
+        """Count the receivers of a new view; the paths are compared once for all of them."""
+        for member in left:
+            self.paths.pop(member, None)
+        for member in joined:
+            self.paths[member] = Path(start, self._first, self._env.now)
+        self._update(self._env.now)
+
     def leave(self, member: Address) -> None:
         """Count a receiver no longer."""
         if self.paths.pop(member, None) is not None:

@@ -164,9 +164,7 @@ class FlightControl:
             self._still.pop(member, None)
             self._ignored.discard(member)
             self.sent_at.pop(member, None)
-            self.congestion.leave(member)
-        for member in installation.joined:
-            if member != self._env.me:
-                self._arrivals[member] = start
-                self.congestion.join(member, start)
+        joined = [member for member in installation.joined if member != self._env.me]
+        self._arrivals.update(dict.fromkeys(joined, start))
+        self.congestion.change(installation.left, joined, start)
         self.update()

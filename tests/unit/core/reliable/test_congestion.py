@@ -141,3 +141,13 @@ def test_acks_that_are_read_late_and_several_at_once_do_not_raise_the_rate() -> 
         unread.clear()
         highest = max(highest, control.rate) if step > 600 else 0.0
     assert highest < 11e6
+
+
+def test_a_view_of_many_members_compares_the_paths_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once per member would be quadratic for each, and cubic for a group that forms."""
+    _, control = congestion()
+    compared: list[float] = []
+    monkeypatch.setattr(Congestion, "_update", lambda self, now: compared.append(now))
+    control.change([B], [Address(n) for n in range(10, 1_010)], 7)
+    assert len(compared) == 1
+    assert control.paths.keys() == {C, *range(10, 1_010)}
