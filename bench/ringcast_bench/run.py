@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 
 from ringcast_bench.figures import Sample, measure, summarize
+from ringcast_bench.flood import Flood
 from ringcast_bench.job import BenchFailure, Job, Missing
 from ringcast_bench.load import look, other_cores
 from ringcast_bench.namespace import Firewall, Namespace
@@ -72,6 +73,7 @@ def run_row(namespace: Namespace, scenario: Scenario, row: Row, quick: bool) -> 
             TemporaryDirectory(prefix="ringcast-bench-") as place,
             Broker(row.contestant, namespace.enter) as broker,
             Firewall(namespace, row.firewall),
+            Flood(namespace, row.flood),
         ):
             trace = place if row.trace else ""
             jobs = [replace(job, broker=broker.url, trace=trace) for job in jobs]

@@ -34,6 +34,8 @@ class Row:
     """Seconds per message that the last receiver takes; the run does not wait for it."""
     firewall: int = 0
     """Per cent of all datagrams that the firewall of the namespace drops."""
+    flood: str = ""
+    """What strangers send meanwhile: a kind of `flood.KINDS`, or it elsewhere; empty for none."""
     to_all: bool = False
     """Whether pings go to all members."""
     random: bool = False
@@ -279,6 +281,28 @@ TROUBLES = (
     ),
 )
 
+
+def flooded(kind: str, spec: StackSpec = MULTICAST) -> tuple[Row, Row]:
+    """A row that strangers flood, and one beside a flood that no member hears."""
+    return (
+        ringcast(kind, spec, flood=kind),
+        ringcast(f"{kind} elsewhere", spec, flood=f"{kind}-elsewhere"),
+    )
+
+
+FLOOD = Scenario(
+    name="flood",
+    title="1 sender, 3 receivers, 1,000 bytes, while strangers send 40,000 datagrams per second",
+    rows=(*flooded("garbage"), *flooded("alive"), *flooded("tcp", TCP)),
+    goals=tuple(
+        Goal(who=kind, against=f"{kind} elsewhere", least=0.7)
+        for kind in ("garbage", "alive", "tcp")
+    ),
+    count=800_000,
+    quick=4_000,
+)
+"""What strangers take of the rate, besides the CPU that it takes them to send."""
+
 ORDERED = MULTICAST.with_total_order()
 
 ORDER = (
@@ -444,5 +468,5 @@ TRACE = Scenario(
 )
 """What it costs a member to write its trace; `ringcast bench trace` runs it."""
 
-SCENARIOS = (*STREAMS, *LARGE, *SEALED, *TROUBLES, *ORDER, *COMPRESS, *WATCHED, *MOMENTS)
+SCENARIOS = (*STREAMS, *LARGE, *SEALED, *TROUBLES, FLOOD, *ORDER, *COMPRESS, *WATCHED, *MOMENTS)
 """All of them, in the order in which they are run."""

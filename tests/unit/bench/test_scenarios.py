@@ -14,9 +14,16 @@ def test_the_names_are_there() -> None:
     names = [scenario.name for scenario in SCENARIOS]
     assert len(set(names)) == len(names)
     stable = {"1-3-1k", "1-3-100", "1-1-1k", "4-4-1k", "4-4-100", "1-3-1k-each", "1-3-1k-tcp"}
-    assert stable | {"1-3-10m", "1-3-100m", "loss", "slow", "round-trip", "join", "idle"} <= {
-        *names
-    }
+    assert stable | {
+        "1-3-10m",
+        "1-3-100m",
+        "loss",
+        "slow",
+        "flood",
+        "round-trip",
+        "join",
+        "idle",
+    } <= {*names}
 
 
 @ALL
