@@ -6,6 +6,7 @@ Prints each mutant with its verdict, the score of each module, and the survivors
 import argparse
 import os
 import random
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -79,10 +80,9 @@ def sample(modules: list[Module], count: int, seed: int) -> list[Mutant]:
 
 
 def survivors(mutants: list[Mutant], printed: str) -> list[Mutant]:
-    """Those of the mutants that a run has printed as not noticed."""
-    verdicts = (Verdict.SURVIVED, Verdict.UNREACHED)
-    lines = {line.partition(" ")[2] for line in printed.splitlines()}
-    return [m for m in mutants if any(f"{v.name.lower()} {m}" in lines for v in verdicts)]
+    """Those of the mutants that a run has printed as not noticed, wherever their lines are now."""
+    found = re.findall(r"^\d+/\d+ (?:survived|unreached) (\S+?):\d+ (.+)$", printed, re.MULTILINE)
+    return [mutant for mutant in mutants if (mutant.path, mutant.where) in found]
 
 
 def tests_of(modules: list[Module]) -> list[str]:

@@ -57,7 +57,12 @@ class Mutant:
     change: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line} {self.function}: {self.change}"
+        return f"{self.path}:{self.line} {self.where}"
+
+    @property
+    def where(self) -> str:
+        """What stays when lines are added above."""
+        return f"{self.function}: {self.change}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """When a receiver acks: at once, on the tick, or with a whole large message."""
 
-from ringcast.core.reliable.ticker import ACK_SECONDS, ACK_SOON, Ticker
+import pytest
+
+from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, ACK_SOON, Ticker
 from ringcast.core.wire.frames import Ack, Last
 from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.ack_sender import AckSender
@@ -14,15 +16,19 @@ ACK_MESSAGES = 10
 class Receiver(Parts):
     """A member that acks what it takes of B."""
 
-    def __init__(self, flight_bytes: int = 4_000_000) -> None:
+    def __init__(
+        self,
+        flight_bytes: int = 4_000_000,
+        capacity: int = SPEC.capacity,
+        ack_threshold: int = ACK_MESSAGES,
+    ) -> None:
         super().__init__()
-        spec = NakAck4(
-            capacity=SPEC.capacity, ack_threshold=ACK_MESSAGES, flight_bytes=flight_bytes
-        )
+        spec = NakAck4(capacity=capacity, ack_threshold=ack_threshold, flight_bytes=flight_bytes)
         ack_map = AckMap()
         ack_map.install(self.change, 0)
         flight = FlightControl(self.env, flight_bytes, spec.max_bytes, self.group.sent, ack_map)
         flight.install(self.change, 0)
+        self.flight = flight
         ticker = Ticker(self.layer, spec.xmit_interval)
         soon = Ticker(self.layer, ACK_SECONDS, ACK_SOON)
         self.acks = AckSender(self.env, spec, self.group, flight, ticker, soon)
@@ -110,3 +116,52 @@ def test_a_final_announcement_that_is_repeated_is_acked() -> None:
     member.acks.on_last(final, B)
     member.acks.send_due()
     assert member.acked() == [(0, 0)]
+
+
+@pytest.mark.parametrize(("capacity", "threshold", "expected"), [(3, 10, 1), (40, 100, 10)])
+def test_a_receiver_acks_at_once_after_a_quarter_of_the_window_at_most(
+    capacity: int, threshold: int, expected: int
+) -> None:
+    member = Receiver(capacity=capacity, ack_threshold=threshold)
+    for seqno in range(1, expected):
+        member.take(seqno, 1)
+        assert member.acked() == []
+    member.take(expected, 1)
+    assert member.acked() == [(expected, 0)]
+
+
+def test_every_arrival_behind_a_gap_is_acked_where_one_byte_may_be_in_flight() -> None:
+    member = Receiver(flight_bytes=1)
+    window = member.group.windows[B]
+    window.put(run(2))
+    member.acks.on_arrived(B, window, 1)
+    assert member.acked() == [(0, 1)]
+
+
+def test_arrivals_of_several_packets_are_acked_soon_and_once() -> None:
+    member = Receiver()
+    window = member.group.windows[B]
+    window.put(run(1, 10))
+    member.acks.on_arrived(B, window, ACK_BYTES)
+    assert member.env.timers.is_set(member.layer, ACK_SOON)
+    member.env.timers.cancel(member.layer, ACK_SOON)
+    member.acks.on_arrived(B, window, 1)
+    assert not member.env.timers.is_set(member.layer, ACK_SOON), "it is running already"
+    member.acks.send_soon()
+    assert member.acked() == [(0, 10)]
+    member.acks.on_arrived(B, window, ACK_BYTES)
+    assert member.env.timers.is_set(member.layer, ACK_SOON)
+
+
+def test_acks_to_several_senders_come_as_much_later() -> None:
+    member = Receiver()
+    assert member.acks.interval == ACK_SECONDS
+    member.flight.active_senders = 3
+    assert member.acks.interval == pytest.approx(3 * ACK_SECONDS)
+
+
+def test_the_first_final_announcement_of_nothing_is_acked() -> None:
+    member = Receiver()
+    member.acks.on_last(Last(member.group.view, 0, 0, 0), B)
+    member.acks.send_due()
+    assert member.acked() == [(0, 0)], "a joiner that has sent nothing yet lacks an ack"

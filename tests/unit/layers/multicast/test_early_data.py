@@ -2,7 +2,7 @@
 
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Data
-from ringcast.layers.multicast.early_data import EarlyData
+from ringcast.layers.multicast.early_data import LATER_VIEWS_MAX, EarlyData
 from tests.unit.layers.multicast.parts import A, B, C, D, Parts, installation, run
 
 
@@ -101,3 +101,20 @@ def test_only_frames_of_a_view_that_a_member_could_make_are_parked() -> None:
     assert not data.park(frame(2**40), D), "no view is that far ahead"
     stranger = Data(ViewId(2, D), 0, D, 1, 0, 0, 0, [b"x"], 1, 1)
     assert not data.park(stranger, D), "a stranger makes no view of this group"
+
+
+def test_of_two_later_views_the_earlier_end_holds() -> None:
+    parts = Parts()
+    window, data = parts.group.windows[B], early(parts)
+    window.put(run(1, 2))
+    assert data.admit(B, window, frame(3, start=9))
+    assert data.admit(B, window, frame(2, start=5))
+    assert window.held_at == 2
+
+
+def test_how_far_ahead_a_view_is_counts_from_the_one_that_is_installed() -> None:
+    parts = Parts()
+    parts.group.install(installation(A, B, C, old=(A, B, C), number=1_000_000))
+    data = early(parts)
+    assert data.park(frame(1_000_000 + LATER_VIEWS_MAX), D)
+    assert not data.park(frame(1_000_001 + LATER_VIEWS_MAX), D)

@@ -1,7 +1,11 @@
 """Bytes in flight: how acks make room, and how active senders share it."""
 
 from ringcast.layers.multicast.ack_map import AckMap
-from ringcast.layers.multicast.flight_control import ACTIVE_SENDER_SECONDS, FlightControl
+from ringcast.layers.multicast.flight_control import (
+    ACTIVE_SENDER_SECONDS,
+    STILL_TICKS,
+    FlightControl,
+)
 from tests.unit.layers.multicast.parts import A, B, C, Parts, installation
 
 FLIGHT = 120
@@ -80,3 +84,56 @@ def test_a_view_without_the_slowest_makes_room() -> None:
     flight.on_arrived(B, 4)
     flight.install(installation(A, B, old=(A, B, C), number=2), 4)
     assert flight.arrived == 4
+
+
+def test_what_is_freed_no_longer_counts_as_in_flight() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    for member in (B, C):
+        flight.on_arrived(member, 3)
+    parts.group.sent.deliver(2)
+    parts.group.sent.purge(2)
+    assert flight.room() == FLIGHT - 10
+
+
+def test_senders_are_counted_anew_after_a_quarter_of_the_time() -> None:
+    parts = Parts()
+    flight = control(parts)
+    flight.sent_at.update({A: 0.0, B: 0.0})
+    assert flight.count_senders() == 2
+    flight.sent_at[C] = 0.0
+    parts.env.now = ACTIVE_SENDER_SECONDS / 4 - 0.001
+    assert flight.count_senders() == 2
+    parts.env.now = ACTIVE_SENDER_SECONDS / 4
+    assert flight.count_senders() == 3
+
+
+def test_a_member_where_nothing_arrives_is_passed_over_until_something_does() -> None:
+    parts = Parts()
+    flight = control(parts)
+    parts.send(4)
+    flight.on_arrived(B, 4)
+    for _ in range(STILL_TICKS - 1):
+        assert not flight.pass_over_still()
+        assert not flight.is_still(C)
+    assert flight.pass_over_still()
+    assert flight.is_still(C)
+    assert not flight.is_still(B)
+    assert flight.room() == FLIGHT
+    assert not flight.pass_over_still(), "it makes room once"
+    flight.on_arrived(C, 1)
+    assert not flight.is_still(C)
+    assert flight.room() == FLIGHT - 30, "its path counts again"
+
+
+def test_a_member_that_left_no_longer_counts_as_a_sender() -> None:
+    parts = Parts()
+    flight = control(parts)
+    flight.sent_at.update({A: 0.0, B: 0.0, C: 0.0})
+    flight.install(installation(A, B, old=(A, B, C), number=2), 0)
+    assert flight.count_senders() == 2
+
+
+def test_a_sender_without_a_pace_has_none_in_its_snapshot() -> None:
+    assert control(Parts()).snapshot()["paced_rate"] == 0

@@ -1,5 +1,7 @@
 """What may be on its way, shared by all who send at the same time; and what came too early."""
 
+from ringcast.core.model.address import Address
+from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Data, Last
 from ringcast.layers.multicast.flight_control import ACTIVE_SENDER_SECONDS
@@ -135,3 +137,87 @@ def test_what_its_sender_has_given_up_does_not_hold_the_view_that_waits() -> Non
     b.receive(Last(later(b, 2), 2, 4, 4), A)
     assert b.reached_count == 1
     assert b.get(NakAck4Layer).handed()[A] == 2, "what comes later is for the next view to tell"
+
+
+def test_an_excused_member_is_counted_once_and_frees_what_only_it_lacks() -> None:
+    net, (a, b, _) = group()
+    layer = a.get(NakAck4Layer)
+    b.is_slow = True
+    a.send([MESSAGE] * 4)
+    net.run(1.0)
+    assert (layer.sent.low, layer.acks[B]) == (0, 0)
+    layer.forget(5, [B])
+    assert a.env.counters["excused"] == 0, "no message has this number yet"
+    layer.forget(0, [B])
+    assert a.env.counters["excused"] == 0, "it has taken nothing more"
+    layer.forget(4, [B])
+    assert a.env.counters["excused"] == 1
+    assert layer.sent.low == 4
+    layer.forget(4, [B])
+    assert a.env.counters["excused"] == 1
+    assert space(a) == FLIGHT, "what it lacks is not in flight any more"
+
+
+def test_only_other_members_are_released_and_each_once() -> None:
+    net, (a, b, _) = group()
+    layer = a.get(NakAck4Layer)
+    b.is_slow = True
+    a.send([MESSAGE] * 4)
+    net.run(1.0)
+    for member in (A, Address(9)):
+        layer.release(member)
+    assert a.env.counters["released"] == 0
+    layer.release(B)
+    layer.release(B)
+    assert a.env.counters["released"] == 1
+    assert layer.sent.low == 4
+    assert layer.waits_for == ()
+
+
+def test_a_released_member_where_nothing_arrives_leaves_room_in_flight() -> None:
+    net, (a, _, _) = group()
+    layer = a.get(NakAck4Layer)
+    net.policy = lambda flight: () if flight.target == B else (0.001,)
+    a.send([MESSAGE] * 4)
+    net.run(1.0)
+    assert space(a) < FLIGHT
+    layer.release(B)
+    assert space(a) == FLIGHT
+
+
+def test_a_receipt_names_the_members_that_lack_what_was_sent_before_it() -> None:
+    net, (a, b, c) = group()
+    layer = a.get(NakAck4Layer)
+    b.is_slow = True
+    a.send([MESSAGE] * 2)
+    receipt = layer.receipt()
+    assert receipt() == [B, C]
+    net.run(1.0)
+    assert receipt() == [B]
+    layer.release(B)
+    assert receipt() == [], "a released member is not waited for"
+    c.is_slow = True
+    a.send([MESSAGE])
+    net.run(1.0)
+    assert receipt() == [], "later messages do not count"
+
+
+def test_an_ack_beyond_what_was_sent_does_not_count() -> None:
+    net, (a, _, _) = group()
+    layer = a.get(NakAck4Layer)
+    a.send([MESSAGE] * 2)
+    layer.acked(B, 3)
+    assert layer.acks[B] == 0
+    layer.acked(B, 2)
+    assert layer.acks[B] == 2
+    net.settle()
+
+
+def test_a_member_that_left_with_a_request_is_not_answered() -> None:
+    net, (a, _, _) = group()
+    layer = a.get(NakAck4Layer)
+    a.send([MESSAGE] * 4)
+    layer._repairs._queue.request(B, RangeSet([(1, 2)]), 0.0, 0.0)
+    assert layer._repairs
+    net.install(A, C)
+    assert not layer._repairs

@@ -3,7 +3,7 @@
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Ending, Held
 from ringcast.layers.multicast.view_flush import UNANSWERED_REQUESTS_MAX
-from tests.unit.layers.multicast.parts import A, B, C, D, Parts, installation, run
+from tests.unit.layers.multicast.parts import SPEC, A, B, C, D, Parts, installation, run
 
 NEXT = ViewId(2, A)
 
@@ -79,6 +79,7 @@ def test_a_member_that_answered_is_asked_again() -> None:
         parts.flush.request_target(B)
     put(parts, 1)
     assert parts.flush.request_target(B) == C
+    assert parts.flush.holders[B] == C
 
 
 def test_another_member_replaces_a_suspected_one() -> None:
@@ -95,3 +96,49 @@ def test_the_installed_view_ends_the_flush() -> None:
     assert not parts.flush.is_frozen
     assert not parts.flush.is_aiming
     assert not parts.flush.aims
+
+
+def test_what_a_hole_swallowed_is_not_reported_as_held() -> None:
+    parts = Parts()
+    window = parts.group.windows[B]
+    window.expect(3)
+    window.skip(2)
+    put(parts, 3)
+    (held,) = parts.flush.held([B])
+    assert held.low == max(window.low, window.holed) > 0
+
+
+def test_messages_past_the_window_are_reached_before_a_view() -> None:
+    parts = Parts()
+    beyond = SPEC.capacity + 5
+    parts.group.windows[B].put(run(1, 50))
+    parts.group.windows[B].deliver(50)
+    parts.flush.aim(NEXT, {A: 0, B: beyond, C: 0}, ())
+    parts.hand_up(B, parts.group.windows[B].put(run(51, beyond - 50)))
+    assert parts.group.windows[B].handed == beyond
+    assert parts.flush.reached()
+
+
+def test_a_suspected_sender_whose_messages_are_all_here_needs_no_holder() -> None:
+    parts = four_members()
+    put(parts, 1, 2)
+    parts.flush.aim(NEXT, {A: 0, B: 2, C: 1, D: 0}, ())
+    parts.flush.on_suspect(B, suspected=True)
+    assert B not in parts.flush.holders
+
+
+def test_progress_begins_the_count_of_requests_anew() -> None:
+    parts = four_members()
+    parts.flush.aim(NEXT, {A: 0, B: 9, C: 0, D: 0}, ())
+    for seqno in range(1, 4):
+        for _ in range(UNANSWERED_REQUESTS_MAX):
+            assert parts.flush.request_target(B) == B
+        put(parts, seqno)
+
+
+def test_of_two_others_the_second_is_asked_before_the_sender_again() -> None:
+    parts = Parts()
+    parts.flush.aim(NEXT, {A: 0, B: 2, C: 0}, ())
+    for _ in range(UNANSWERED_REQUESTS_MAX):
+        assert parts.flush.request_target(B) == B
+    assert [parts.flush.request_target(B) for _ in range(3)] == [C, B, C]
