@@ -51,27 +51,27 @@ class ChangeTimes:
     seconds: tuple[float, ...]
     """Per run: from the change to the view that it leads to at the last member."""
     stalls: tuple[float, ...]
-    """Per run: the longest send of any member."""
+    """Per run and member: its longest send."""
 
     def line(self) -> str:
         """One row of the table."""
         if not self.seconds:
             return f"{self.what:<34}{self.stack:<10}{self.members:>3}  left out"
         stalls = [1_000 * value for value in self.stalls]
-        took, waited = _spread(self.seconds, 3), _spread(stalls, 1)
+        took, waited = _spread(self.seconds, 0.95, 3), _spread(stalls, 0.99, 1)
         return f"{self.what:<34}{self.stack:<10}{self.members:>3}{took}{waited}"
 
 
 HEADING = (
     f"{'what':<34}{'stack':<10}{'n':>3}{'median s':>10}{'p95 s':>10}{'worst s':>10}"
-    f"{'stall ms':>10}{'p95':>10}{'worst':>10}"
+    f"{'stall ms':>10}{'p99':>10}{'worst':>10}"
 )
 
 
-def _spread(values: Sequence[float], digits: int) -> str:
+def _spread(values: Sequence[float], quantile: float, digits: int) -> str:
     ranked = sorted(values)
-    p95 = ranked[min(len(ranked) - 1, int(0.95 * len(ranked)))]
-    return "".join(f"{value:>10.{digits}f}" for value in (median(ranked), p95, ranked[-1]))
+    high = ranked[min(len(ranked) - 1, int(quantile * len(ranked)))]
+    return "".join(f"{value:>10.{digits}f}" for value in (median(ranked), high, ranked[-1]))
 
 
 class WitnessGroup:
@@ -160,20 +160,20 @@ def until_view(reports: Sequence[Report], since: float, members: int) -> float:
     return max(times) - since
 
 
-def longest(reports: Sequence[Report]) -> float:
-    """The longest send of any of them."""
-    return max(cast(float, report["stall"]) for report in reports)
+def stalls_of(reports: Sequence[Report]) -> list[float]:
+    """The longest send of each of them."""
+    return [cast(float, report["stall"]) for report in reports]
 
 
-Measured = tuple[float, float]
-"""Seconds until the view, and the longest send."""
+Measured = tuple[float, list[float]]
+"""Seconds until the view, and the longest send of each member."""
 
 
 def _crash(run: WitnessGroup, *victims: int) -> Measured:
     run.start([run.job(index) for index in range(run.members)])
     since = run.kill(*victims)
     reports = run.hear(without=victims)
-    return until_view(reports, since, run.members - len(victims)), longest(reports)
+    return until_view(reports, since, run.members - len(victims)), stalls_of(reports)
 
 
 def _restart(run: WitnessGroup) -> Measured:
@@ -181,7 +181,7 @@ def _restart(run: WitnessGroup) -> Measured:
     victim = run.members - 1
     run.kill(victim)
     seconds = run.again(victim)
-    return seconds, longest(run.hear(without=[victim]))
+    return seconds, stalls_of(run.hear(without=[victim]))
 
 
 def _join(run: WitnessGroup) -> Measured:
@@ -190,21 +190,21 @@ def _join(run: WitnessGroup) -> Measured:
     since = time.monotonic()
     run.children[-1].tell({"go": True})
     reports = run.hear()[:-1]
-    return until_view(reports, since, run.members), longest(reports)
+    return until_view(reports, since, run.members), stalls_of(reports)
 
 
 def _leave(run: WitnessGroup) -> Measured:
     last = run.members - 1
     run.start([run.job(n, api="leave" if n == last else "batch") for n in range(run.members)])
     *reports, leaver = run.hear()
-    return until_view(reports, cast(float, leaver["acted"]), last), longest(reports)
+    return until_view(reports, cast(float, leaver["acted"]), last), stalls_of(reports)
 
 
 def _heal(run: WitnessGroup) -> Measured:
     run.start([run.job(index, tenths=PARTED_TENTHS) for index in range(run.members)])
     since = run.part(APART_SECONDS)
     reports = run.hear()
-    return until_view(reports, since, run.members), longest(reports)
+    return until_view(reports, since, run.members), stalls_of(reports)
 
 
 CHANGES: dict[str, Callable[[WitnessGroup], Measured]] = {
@@ -232,7 +232,10 @@ def changes(sizes: Sequence[int], namespace: Namespace, repeats: int) -> Iterato
                         break
                     finally:
                         run.end()
-                seconds, stalls = zip(*measured, strict=True) if measured else ((), ())
                 yield ChangeTimes(
-                    what=what, stack=stack, members=members, seconds=seconds, stalls=stalls
+                    what=what,
+                    stack=stack,
+                    members=members,
+                    seconds=tuple(seconds for seconds, _ in measured),
+                    stalls=tuple(stall for _, stalls in measured for stall in stalls),
                 )

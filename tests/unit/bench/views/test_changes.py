@@ -3,7 +3,7 @@
 import pytest
 
 from ringcast_bench.job import BenchFailure, Report
-from ringcast_bench.views.changes import HEADING, ChangeTimes, longest, until_view
+from ringcast_bench.views.changes import HEADING, ChangeTimes, stalls_of, until_view
 
 REPORTS: list[Report] = [
     {"views": [(1.0, 3), (9.5, 2)], "stall": 0.004},
@@ -13,7 +13,7 @@ REPORTS: list[Report] = [
 
 def test_a_change_ends_with_the_last_member_that_sees_the_view() -> None:
     assert until_view(REPORTS, 9.0, 2) == 0.75
-    assert longest(REPORTS) == 0.004
+    assert stalls_of(REPORTS) == [0.004, 0.002]
 
 
 def test_a_view_that_a_member_did_not_see_is_a_failure() -> None:
@@ -29,3 +29,10 @@ def test_a_row_has_the_columns_of_the_heading() -> None:
         *("one", "joins", "tcp", "5", "0.200", "0.300", "0.300", "1.0", "1.0", "1.0")
     ]
     assert len(change.line()) == len(HEADING)
+
+
+def test_the_stalls_of_all_members_have_a_99th_percentile() -> None:
+    stalls = tuple(number / 1_000 for number in range(200))
+    change = ChangeTimes(what="one joins", stack="tcp", members=20, seconds=(0.1,), stalls=stalls)
+    assert change.line().split()[-3:] == ["99.5", "198.0", "199.0"]
+    assert HEADING.split()[-3:] == ["ms", "p99", "worst"]
