@@ -96,7 +96,7 @@ def test_a_long_path_of_a_gigabit_is_filled_where_the_window_allows_it(
     spec = spec.replace(
         "NakAck4", flight_bytes=flight, max_bytes=2 * flight, capacity=4 * flight // SIZE
     )
-    net = World(seed=1, spec=spec, keep=False, downlink=link, delay=delay, queue=queue)
+    net = World(seed=1, spec=spec, keep=False, downlink=link, delay=(delay, delay), queue=queue)
     a, b = net.join("a", "b")
     feed(a, int((before + seconds) * 1.3 * link / PACKET))
     net.run(before)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ringcast.spark.audit.figures import Clock, Figure, Measures
+from ringcast.spark.audit.figure_tables import Clock
+from ringcast.spark.audit.figures import Figure, Measures
 from ringcast.spark.audit.page import audit_page
 from ringcast.spark.audit.page_data import Findings
 from ringcast.spark.follow.page import follow_page

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
-from ringcast.spark.audit.figures import Clock, Figure, Measures
+from ringcast.spark.audit.figure_tables import Clock
+from ringcast.spark.audit.figures import Figure, Measures
 from ringcast.spark.audit.page import audit_page
 from ringcast.spark.audit.page_data import Findings
 from ringcast.spark.report import charts
