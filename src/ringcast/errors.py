@@ -8,7 +8,7 @@
     │   └── NotMember     a message to a process that is not in the view
     ├── Timeout           a wait with a bound reached it
     ├── JoinFailed        no group was joined; the sentence says what was tried
-    ├── StateFailed       the group has a state, and nobody could give it
+    ├── StateFailed       the group has a state, and no member could provide it
     └── RemoteError       a peer sent something wrong: counted and dropped, never seen by users
         ├── Malformed     bytes that are no frame
         ├── WrongVersion  a frame of another version of the protocol
@@ -66,7 +66,7 @@ class JoinFailed(RingcastError):
 
 
 class StateFailed(RingcastError):
-    """The group has a state, and nobody could give it; the sentence says who tried."""
+    """The group has a state, and no member could provide it; the sentence says who tried."""
 
 
 class RemoteError(RingcastError):

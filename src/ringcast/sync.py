@@ -89,7 +89,7 @@ class Group(BlockingServices):
     def send(
         self, payload: Sendable, to: Address | None = None, timeout: float | None = None
     ) -> None:
-        """Send a message to everybody, or to one member; waits while the window is full.
+        """Send a message to all members, or to one; waits while the window is full.
 
         Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
         """
@@ -137,7 +137,7 @@ class Group(BlockingServices):
                 return
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
-        """Batches, views, suspicions, what was skipped, in their order; ends when left."""
+        """All events in order: batches, views, suspicions, skips; ends when the group is left."""
         while True:
             event = self._next_event()
             if event is not None:

@@ -87,7 +87,7 @@ def test_seeds_of_which_one_answers(running: list[Command], home: Path) -> None:
     seeds = f"{endpoint(ann)},127.0.0.1:9"
     status, found = doctor(home, "--seeds", seeds, "--group", group)
     assert status == 0
-    assert found["seed"].startswith("warning: nobody listens at 127.0.0.1:9: start a member")
+    assert found["seed"].startswith("warning: no process listens at 127.0.0.1:9: start a member")
 
 
 def test_seeds_that_nobody_is_at(home: Path) -> None:
@@ -96,7 +96,7 @@ def test_seeds_that_nobody_is_at(home: Path) -> None:
         seeds = ("--preset", preset, "--seeds", "127.0.0.1:9")
         status, found = doctor(home, *seeds, *words)
         assert status == 1
-        assert found["seed"].startswith("problem: nobody listens at 127.0.0.1:9")
+        assert found["seed"].startswith("problem: no process listens at 127.0.0.1:9")
     status, found = doctor(home, "--seeds", "203.0.113.9:7", *words)
     assert "cannot reach 127.0.0.1, which this member is bound to" in found["seed"]
 
@@ -186,7 +186,7 @@ def test_notices_of_the_dead_and_of_others(home: Path, tmp_path: Path) -> None:
         f"ok: {tmp_path} has 1 notice of members that are gone, 1 notice of members,"
         " 1 notice of other groups"
     )
-    assert out[1].startswith("warning: nobody listens at 127.0.0.1:9")
+    assert out[1].startswith("warning: no process listens at 127.0.0.1:9")
     assert len(list(tmp_path.iterdir())) == 3, "whoever looks changes nothing"
 
 
@@ -218,7 +218,7 @@ def test_a_name_that_leads_to_nobody_else(home: Path) -> None:
     status, out = doctor(home, *words, topic="dns")
     assert status == 1
     assert out[1].startswith(f"warning: this member, at 127.0.0.1:{port}, is not among them")
-    assert out[2].startswith("problem: nobody listens at 127.0.0.7:9")
+    assert out[2].startswith("problem: no process listens at 127.0.0.7:9")
 
 
 def test_a_name_that_is_not_known(home: Path) -> None:

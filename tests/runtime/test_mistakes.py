@@ -106,4 +106,4 @@ def test_a_join_that_waits_says_for_whom(caplog: pytest.LogCaptureFixture) -> No
     assert len(told) >= 2, "once per join, and again on a slow machine"
     for text in told:
         assert "not joined yet: tried seeds 127.0.0.1:9" in text
-        assert "nobody listens there" in text
+        assert "no process listens there" in text

@@ -44,8 +44,8 @@ def wrong_port(stack: ExitStack, running: list[Command], home: Path, place: Path
     with socket.create_server(("127.0.0.1", 0)) as lent:
         seed = f"127.0.0.1:{lent.getsockname()[1]}"
     assert seed != member
-    said = "nobody listens there: start a member, or check the port"
-    return Trouble(("--seeds", seed), said, "seed", f"problem: nobody listens at {seed}")
+    said = "no process listens there: start a member, or check the port"
+    return Trouble(("--seeds", seed), said, "seed", f"problem: no process listens at {seed}")
 
 
 def port_in_use(stack: ExitStack, running: list[Command], home: Path, place: Path) -> Trouble:

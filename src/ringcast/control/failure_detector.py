@@ -8,8 +8,8 @@ only if it stays silent for `verify` it counts as suspected. Any datagram is a s
 clears the accused at once.
 
 A hint makes a member accuse at once, without waiting for `timeout`: a connection that ends or is
-refused, a port that nobody listens at, a new process at the member's endpoint, a coordinator that
-does not answer joiners. A living member answers, and nothing happens. A silent one is suspected
+refused, a port without a listener, a new process at the member's endpoint, a coordinator that does
+not answer joiners. A living member answers, and nothing happens. A silent one is suspected
 only if another member reports it too, where there is another to ask: a link that rejects one
 member's datagrams for a while suspects nobody. Where the accused's own system has refused several
 probes (one more of them in a group of two), `verify_refused` is enough; else it takes `verify`.

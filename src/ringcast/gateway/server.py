@@ -218,7 +218,7 @@ class FlushGate:
 def _too_slow(group: Group, seconds: float) -> Timeout:
     names = ", ".join(group.stats()["waits_for"])
     return Timeout(
-        f"nobody has taken a message for {seconds:g} seconds: waited for "
+        f"no member has taken a message for {seconds:g} seconds: waited for "
         f"{names or 'the view to change'}; see why, or give more time"
     )
 

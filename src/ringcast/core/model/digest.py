@@ -42,7 +42,7 @@ class Digest(Mapping[Address, Marks]):
 
     @staticmethod
     def maximum(digests: Iterable[Digest]) -> Digest:
-        """What anybody has: the highest marks per sender."""
+        """The highest marks per sender that any member has."""
         highest: dict[Address, Marks] = {}
         for digest in digests:
             for sender, marks in digest.items():

@@ -90,7 +90,7 @@ class Env:
         self.fingerprint = ""
         """What all members of the group need to have alike; see `fingerprint`."""
         self.tracer: Tracer | None = None
-        """Who listens to what the protocols do, if anybody does."""
+        """Hears what the protocols do; None where nothing is traced."""
         self.listener: Callable[[Notice], None] | None = None
         """Who is told at once of all events but messages, before the application takes them."""
 

@@ -144,7 +144,7 @@ class Group(AsyncServices):
     async def send(
         self, payload: Sendable, to: Address | None = None, timeout: float | None = None
     ) -> None:
-        """Send a message to everybody, or to one member; waits while the window is full.
+        """Send a message to all members, or to one; waits while the window is full.
 
         Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
         """
@@ -198,7 +198,7 @@ class Group(AsyncServices):
                 return
 
     async def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
-        """Batches, views, suspicions, what was skipped, in their order; ends when left."""
+        """All events in order: batches, views, suspicions, skips; ends when the group is left."""
         while True:
             event = self._next_event()
             if event is not None:

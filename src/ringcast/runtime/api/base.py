@@ -41,8 +41,8 @@ TAKE_MAX = 1_024
 """Messages that are taken at once: they count as delivered when all of them were seen."""
 
 Sendable = bytes | bytearray | memoryview
-"""What can be sent. What can change is copied: a bytearray, and a memoryview that is not read-only.
-Of one that is, what it shows must not change any more."""
+"""Types of a payload to send. Writable memory is copied. The memory behind a read-only memoryview
+is not copied, and must not change any more."""
 
 log = logging.getLogger("ringcast.join")
 
@@ -88,17 +88,17 @@ class GroupBase:
 
     @property
     def name(self) -> str:
-        """What people call this member."""
+        """The name of this member."""
         return self._member.peer.name
 
     @property
     def endpoint(self) -> str:
-        """Where others reach this member; a seed for those who join."""
+        """Where others reach this member; a seed for joiners."""
         return self._member.peer.endpoint
 
     @property
     def view(self) -> View:
-        """Who is in the group; members[0] is the coordinator."""
+        """The installed view; members[0] is the coordinator."""
         view = self._member.view
         assert view is not None
         return view
@@ -124,7 +124,7 @@ class GroupBase:
         self._member.figures = figures
 
     def reload_keys(self) -> None:
-        """Read the key file anew: the first key seals from now on, and all of them open.
+        """Read the key file again: the first key seals from now on, and all of them open.
 
         Raises ConfigError, and keeps the keys then; LocalError without a key file.
         """

@@ -67,7 +67,7 @@ class BlockingServices(GroupBase):
         wait: Wait = "all",
         timeout: float | None = CALL_TIMEOUT,
     ) -> Replies:
-        """Ask everybody, or some, and wait for the answers of their `on_call` handlers.
+        """Call all members, or some of them, and wait for the answers of their `on_call` handlers.
 
         wait: "all", "first", or how many answers are enough.
         timeout: seconds after which those who have not answered are TIMED_OUT; None for never.

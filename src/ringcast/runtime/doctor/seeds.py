@@ -227,7 +227,8 @@ def _answered(target: str, probe: DiscoveryProbe, inquiry: Inquiry) -> SeedAnswe
 
 def _nobody(target: str) -> SeedAnswer:
     port = split_endpoint(target)[1]
-    text = f"nobody listens at {target}: start a member there with --port {port}, or check the port"
+    text = f"no process listens at {target}"
+    text += f": start a member there with --port {port}, or check the port"
     return SeedAnswer(problem(TOPIC, text))
 
 

@@ -33,7 +33,7 @@ _SIGNS = (
     (("dropped_no_hello",), "what listens there is not a member of a group: check the port"),
     (
         ("ended_econnrefused", "receive_econnrefused"),
-        "nobody listens there: start a member, or check the port",
+        "no process listens there: start a member, or check the port",
     ),
     (
         (

@@ -77,7 +77,7 @@ class Security:
         if self.seal is None and self._has_tls:
             return "the group is closed (TLS certificates)"
         if self.seal is None:
-            return "the group is open: anybody who reaches it may join, read and send"
+            return "the group is open: any process that reaches it may join, read and send"
         first, *others = self.seal.key_ids
         opens = f", also opens {', '.join(others)}" if others else ""
         return f"the group is closed (key id {first}{opens})"

@@ -456,7 +456,7 @@ class UdpTransport:
         self.counters["received_bytes"] += nbytes
 
     def _on_receive_error(self, error: OSError) -> None:
-        """Nothing is there; or a port that nobody listens at, say, reported by the network."""
+        """Nothing is there; or a port that no process listens at, say, reported by the network."""
         if not isinstance(error, BlockingIOError):
             name = errno.errorcode.get(error.errno or 0, "error").lower()
             self.counters[f"receive_{name}"] += 1

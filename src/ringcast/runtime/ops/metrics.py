@@ -25,7 +25,7 @@ _HELP = {
     "ringcast_is_coordinator": "1 for the member that makes the next view.",
     "ringcast_blocked_senders": "Calls of send that wait for room.",
     "ringcast_blocked_seconds": "How long the one has waited that waits longest.",
-    "ringcast_waits_for": "1 for each member without whom nothing more can be sent.",
+    "ringcast_waits_for": "1 for each member that this sender waits for.",
     "ringcast_suspected": "1 for each member that is suspected to have crashed.",
     "ringcast_acked": "The last of this member's messages that another one has delivered.",
     "ringcast_credits": "Bytes that may be sent before all members have answered.",
@@ -50,7 +50,7 @@ _WINDOWS = {
     "ringcast_unicast_window": "The messages of one sender for this member alone",
 }
 _MARKS = {
-    "low": "delivered by everybody up to here",
+    "low": "delivered by all up to here",
     "delivered": "delivered up to here",
     "handed": "handed to the application up to here",
     "high": "known of up to here",

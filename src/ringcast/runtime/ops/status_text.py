@@ -90,7 +90,7 @@ def _keys(status: Plain, names: dict[str, str]) -> str:
     if not first and status.get("is_closed_group"):
         return "closed group, by TLS certificates"
     if not first:
-        return "open group: anybody may join"
+        return "open group: any process may join"
     text = f"closed group, key id {first}"
     if others:
         text += f", also opens {', '.join(others)}"

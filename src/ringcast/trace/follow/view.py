@@ -101,7 +101,7 @@ class ViewTrack:
 
     @property
     def _members(self) -> set[int]:
-        """The members, as anybody who installed the view knows them."""
+        """The members, as those that installed the view know them."""
         installs = (install for part in self._parts.values() for install in part.installs)
         return {member for install in installs for member in install.members}
 

@@ -117,7 +117,7 @@ class Summary:
 
     @cached_property
     def known_members(self) -> Mapping[ViewKey, set[int]]:
-        """The members of each view, as anybody who installed it knows them."""
+        """The members of each view, as the members that installed it know them."""
         known = defaultdict[ViewKey, set[int]](set)
         for (_, view), part in self.progress.items():
             known[view].update(part.members)
@@ -133,7 +133,7 @@ class Summary:
 
     @cached_property
     def extents(self) -> Mapping[Source, Range]:
-        """Each sender's first message of a view, and the last that anybody delivered there."""
+        """Each sender's first message of a view, and the last that any member delivered there."""
         lasts: dict[Source, int] = {}
         for (_, view, sender), reach in self.delivered.items():
             lasts[view, sender] = max(lasts.get((view, sender), reach.last), reach.last)

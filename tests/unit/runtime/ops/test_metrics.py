@@ -55,7 +55,7 @@ def test_what_is_told() -> None:
         "# TYPE ringcast_transport_receive_buffer gauge",
         "# TYPE ringcast_dropped_malformed_total counter",
         "# HELP ringcast_dropped_malformed_total Datagrams that are not right. In datagrams.",
-        "# HELP ringcast_window_low The messages of one sender: delivered by everybody up to here.",
+        "# HELP ringcast_window_low The messages of one sender: delivered by all up to here.",
     ):
         assert expected in lines
 

@@ -50,7 +50,7 @@ def test_members_that_are_well_or_silent() -> None:
     assert text == "\n".join(
         [
             r"a\x1bb in g, process 1 at ",
-            "  open group: anybody may join",
+            "  open group: any process may join",
             "  view 1: x",
             "",
             "process 7: no answer: timed out",
