@@ -45,7 +45,15 @@ FOLDER_RANKS = {
     },
     "sim": {"checks": 0, "engine": 1, "text": 2, "swarm": 2},
     "journal": {"format": 0, "read": 1, "write": 2},
-    "spark": {"travel": 0, "report": 0, "schema": 0, "java": 0, "session": 1, "traces": 1}
+    "spark": {
+        "travel": 0,
+        "report": 0,
+        "schema": 0,
+        "java": 0,
+        "jobs": 0,
+        "session": 1,
+        "traces": 1,
+    }
     | {"audit": 1, "sweep": 1, "follow": 2},
 }
 """The same inside a package: a folder imports itself and folders of a lower rank. Modules beside

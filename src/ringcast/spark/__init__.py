@@ -15,6 +15,7 @@ except ImportError as error:
 from ringcast.journal.read.stream import Lag
 from ringcast.spark.audit import Report, audit
 from ringcast.spark.follow import audit_stream
+from ringcast.spark.jobs import is_remote
 from ringcast.spark.members import members
 from ringcast.spark.session import session
 from ringcast.spark.sweep import sweep
@@ -56,5 +57,5 @@ def register(spark: SparkSession) -> None:
     # Without it Spark refuses every source that can take filters.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(RingcastDataSource)
-    if hasattr(spark, "sparkContext"):  # Not over Spark Connect: there it has to be installed.
+    if not is_remote(spark):  # Over Spark Connect it has to be installed there.
         take_along(spark)

@@ -53,7 +53,8 @@ def audit(
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
     if lacking := [name for name in missing if name not in LATER]:
         raise ConfigError(f"This is not a trace of Ringcast: it has no column '{lacking[0]}'.")
-    trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
+    if missing:  # Spark Connect takes no empty list.
+        trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
     finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered))
     return Report(finder, finder.find(), limit)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,22 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.errors import LocalError
-from ringcast.sim.isolated import DONE, IsolatedResult, run_isolated
-from ringcast.sim.trial import Trial
+from ringcast.sim.isolated import DONE, IsolatedResult
+from ringcast.spark.jobs import count_cores, described, is_remote
+from ringcast.spark.sweep.execute import Progress, Task, run_by_context, run_by_frame
 from ringcast.spark.sweep.grid import Grid, Simulation
 from ringcast.spark.sweep.lines import GridJudgement, judge
 from ringcast.spark.sweep.rows import arrow_table
 from ringcast.spark.sweep.schedule import make_tasks
-from ringcast.spark.travel import take_along
-
-LOOK_INTERVAL = 0.25
-"""Seconds between two looks at how far the job is."""
-
-Progress = Callable[[int, int, int], None]
-"""Called now and then with the runs that are done, those among them that went wrong, and all."""
-
-Task = tuple[list[tuple[int, Trial]], float]
-"""Trials with their numbers, and the CPU seconds that each may take."""
 
 
 @dataclass(frozen=True)
@@ -110,53 +99,21 @@ def run_grid(spark: SparkSession, grid: Grid, progress: Progress | None = None) 
     """
     runs = list(grid.runs())
     trials = [grid.trial(run) for run in runs]
-    context = spark.sparkContext
-    take_along(spark)
-    numbers = make_tasks(trials, context.defaultParallelism)
+    cores = count_cores(spark)
+    numbers = make_tasks(trials, cores)
     tasks: list[Task] = [
         ([(number, trials[number]) for number in task], grid.cpu_seconds_max) for task in numbers
     ]
-    done, wrong = context.accumulator(0), context.accumulator(0)
-
-    def work(task: Task) -> Iterator[tuple[int, IsolatedResult]]:
-        numbered, cpu_seconds_max = task
-        for number, trial in numbered:
-            result = run_isolated(trial, cpu_seconds_max)
-            done.add(1)
-            wrong.add(int(result.status != DONE))
-            yield number, result
-
     began = time.perf_counter()
-    with _watched(progress, lambda: (done.value, wrong.value, len(runs))):
+    with described(spark, f"ringcast sweep: {len(runs):,} simulations"):
         try:
-            results = dict(context.parallelize(tasks, len(tasks)).flatMap(work).collect())
+            work = run_by_frame if is_remote(spark) else run_by_context
+            results = work(spark, tasks, progress)
         except (PySparkException, Py4JError) as error:
             raise LocalError(f"Spark gave the sweep up: {_reason(error)}") from error
     seconds = time.perf_counter() - began
     finished = [Finished(run, results[number]) for number, run in enumerate(runs)]
-    return Sweep(grid, finished, context.defaultParallelism, seconds, spark)
-
-
-@contextmanager
-def _watched(progress: Progress | None, look: Callable[[], tuple[int, int, int]]) -> Iterator[None]:
-    """Tell how far the job is, from a thread of its own, while it runs in this one."""
-    if progress is None:
-        yield
-        return
-    over = threading.Event()
-
-    def tell() -> None:
-        while not over.wait(LOOK_INTERVAL):
-            progress(*look())
-
-    thread = threading.Thread(target=tell, name="ringcast-sweep", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    progress(*look())
+    return Sweep(grid, finished, cores, seconds, spark)
 
 
 def _reason(error: Exception) -> str:
