@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType
 import ringcast.spark as rs
 from ringcast.errors import ConfigError, LocalError
 from ringcast.spark.java import find_java, java_home
+from ringcast.spark.jobs import described
 from ringcast_bench.audit.trace import generate
 from tests.spark.support import WAIT, until
 
@@ -48,6 +49,17 @@ def test_the_session_that_runs_is_the_one_that_is_given(spark: SparkSession) -> 
     assert rs.session(spark.sparkContext.master) is spark
     conf: dict[str, Any] = {"spark.sql.session.timeZone": "UTC"}
     assert rs.session(**conf) is spark
+
+
+def test_jobs_carry_a_description_while_they_are_run(spark: SparkSession) -> None:
+    def told() -> str | None:
+        return spark.sparkContext.getLocalProperty("spark.job.description")
+
+    with described(spark, "ringcast audit: trace/"):
+        with described(spark, "a part of it"):
+            assert told() == "a part of it"
+        assert told() == "ringcast audit: trace/"
+    assert told() is None
 
 
 def test_what_a_running_session_cannot_do_is_said(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ringcast.errors import ConfigError
 from ringcast.spark.audit import Report, audit
+from ringcast.spark.jobs import described
 from ringcast.spark.session import session
 from ringcast.spark.traces import explained, find_traces, read_trace
 from ringcast.trace.compaction.lock import reading
@@ -43,7 +44,7 @@ def _audit(request: AuditRequest, say: Say, running: SparkSession | None) -> Rep
         say(f"Starting Spark on {request.master or 'this machine'} ...")
     spark = running or session(request.master)
     try:
-        with explained(request.directory):
+        with explained(request.directory), described(spark, f"ringcast audit: {request.directory}"):
             trace = read_trace(spark, request.directory)
             say("Auditing ...")
             report = audit(trace, **request.rules._asdict())
