@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 import tracemalloc
 from collections import Counter
@@ -18,8 +19,11 @@ from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import View, ViewId
 from ringcast.core.wire.codec import FRAME_TYPES, encode
 from ringcast.core.wire.frames import RUNS, Ack, Alive, Data, Frame, FramePiece, Nak, UnicastData
-from ringcast.core.wire.layout import FRAMES_MAX
+from ringcast.core.wire.layout import DATA_PAYLOADS_AT, FRAMES_MAX
+from ringcast.core.wire.outbox import without_trains
+from ringcast.core.wire.packed import encode_packed
 from ringcast.core.wire.receiver import Receiver
+from ringcast.core.wire.segments import Received, Segments
 from tests.seeds import quick_first
 
 GROUP = 7
@@ -77,7 +81,7 @@ def slowness() -> float:
     return max(1.0, (time.thread_time() - before) / 0.002)
 
 
-def cost(data: bytes) -> tuple[int, float]:
+def cost(data: Received) -> tuple[int, float]:
     """Bytes and seconds that a receiver takes for a datagram."""
 
     def receive() -> None:
@@ -153,3 +157,39 @@ def test_pieces_are_kept_within_the_same_bound() -> None:
         pieces = [FramePiece(n, 0, 2, bytes(items)) for n in range(60_000 // (items + 40))]
         check(datagram(*pieces))
         check(datagram(pieces[0]))
+
+
+OPERATIONS_MAX = 1_000
+"""Calls of functions for one read: none per message, of which there may be 65,000."""
+
+
+def operations(data: Received) -> int:
+    """Calls of functions that a receiver makes for what one system call has read."""
+    receiver = Receiver(GROUP, ME, lambda *taken: None, Counter())
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        receiver.receive([data], VIEW)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("mtu", [1_472, DATAGRAM_MAX])
+@pytest.mark.parametrize("size", [1, 3, 200, 1_000, 1_400])
+def test_packed_runs_and_trains_of_them(size: int, mtu: int) -> None:
+    count = 2 * DATAGRAM_MAX // size
+    run = Data(VIEW, 0, STRANGER, 1, 0, 0, 0, [bytes(size)] * count, size * count, size)
+    made = list(encode_packed(GROUP, STRANGER, run, mtu - DATA_PAYLOADS_AT))
+    assert made
+    for one in [made[0], next(iter(without_trains(made)))]:
+        data = b"".join(map(bytes, one.buffers))
+        received: Received = Segments(data, one.segment) if one.segment else data
+        memory, _ = cost(received)
+        assert memory <= MEMORY_FACTOR * len(data) + MEMORY_MAX
+        assert operations(received) <= OPERATIONS_MAX
