@@ -25,8 +25,11 @@ MODULES = (
     "control/membership/",
 )
 """What is broken where no module is named: files, or folders for all files in them."""
-PURE_TESTS = ("tests/unit/core", "tests/unit/layers", "tests/unit/control", "tests/properties")
-SIMULATED_TESTS = "tests/sim"
+PURE_TESTS = (
+    *("tests/unit/core", "tests/unit/layers", "tests/unit/control"),
+    *("tests/properties", "tests/sim"),
+)
+"""Where tests need no socket, no process and no Spark."""
 DEAD = (Verdict.KILLED, Verdict.HUNG)
 
 
@@ -86,11 +89,12 @@ def survivors(mutants: list[Mutant], printed: str) -> list[Mutant]:
 
 
 def tests_of(modules: list[Module]) -> list[str]:
-    """The pure tests that `tools.tests_of` finds for the modules."""
+    """The pure tests that `tools.tests_of` finds for the modules, and all unit tests beside."""
     tree = read_tree(ROOT)
-    found = [path for module in modules for path in find_tests(tree, module)]
-    pure = (*PURE_TESTS, SIMULATED_TESTS)
-    return sorted({path for path in found if path.startswith(pure)})
+    found = {path for module in modules for path in find_tests(tree, module)}
+    areas = tuple(f"tests/unit/{area}/" for area in {module.area for module in modules})
+    found |= {m.path for m in tree.modules if m.path.startswith(areas) and "/test_" in m.path}
+    return sorted(path for path in found if path.startswith(PURE_TESTS))
 
 
 def score(verdicts: list[tuple[Mutant, Verdict]]) -> float:
