@@ -3,9 +3,12 @@
 import pytest
 
 from ringcast import StackSpec, presets
+from ringcast.control.discovery import Discovery
+from ringcast.control.failure_detector import FailureDetector
 from ringcast.sim import World
 from ringcast.sim.engine.faults import FrameInFlight
 
+SEEDED = presets.lan().replace(Discovery(multicast=False, seeds=("a", "b")))
 SPECS = {"file": presets.tcp(file="/d"), "dns": presets.tcp(dns="name:1")}
 
 
@@ -181,6 +184,21 @@ def test_a_process_at_the_endpoint_of_a_dead_member_is_in_the_group_at_once() ->
         members = world.join(*"abcd")
         members[seed % 4].restart()
         world.run_until(lambda world=world: world.united, 0.5)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+@pytest.mark.parametrize("spec", [presets.loopback(), SEEDED], ids=["loopback", "seeds"])
+def test_a_process_that_starts_again_is_in_the_group_within_the_time_to_verify(
+    spec: StackSpec, count: int
+) -> None:
+    """The rest of a second is left to the start of the process."""
+    bound = FailureDetector().verify + 0.2
+    for seed in range(8):
+        world = World(seed, spec, refuse=True)
+        members = world.join(*"abcdefgh"[:count])
+        world.run(1.0 + seed / 7)
+        members[1 + seed % (count - 1)].restart()
+        world.run_until(lambda world=world: world.united, bound)  # type: ignore[misc]
 
 
 def test_a_member_that_only_one_other_does_not_reach_is_not_removed_by_a_hint() -> None:
