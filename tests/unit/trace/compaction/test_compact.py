@@ -5,11 +5,15 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ringcast.cli.main import main
 from ringcast.errors import ConfigError, LocalError
+from ringcast.spark.follow.stream import audit_stream
+from ringcast.spark.traces import find_traces
 from ringcast.trace.compaction.compact import compact_traces
 from ringcast.trace.compaction.lock import reading
 from ringcast.trace.compaction.names import covered
@@ -160,3 +164,17 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "3 files are now 1: 10 rows were moved.\n"
     assert main(["compact", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"before": 1, "after": 1, "rows": 0}
+
+
+def test_an_audit_reads_a_compacted_file_and_not_what_it_stands_for(tmp_path: Path) -> None:
+    write(tmp_path, 7, 1, 3)
+    small = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    compact_traces(tmp_path)
+    (large,) = tmp_path.glob("*.parquet")
+    for path, content in small.items():  # As a process leaves it that dies before it removes them.
+        path.write_bytes(content)
+    found = find_traces(str(tmp_path))
+    assert (found.files, found.places, found.double) == ([large], [large], set(small))
+    assert len(rows(tmp_path)) == 10
+    with pytest.raises(ConfigError, match="was compacted, but not to the end"):
+        audit_stream(cast(SparkSession, None), tmp_path)
