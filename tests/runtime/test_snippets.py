@@ -174,17 +174,17 @@ ELSEWHERE = {
 """Pages whose blocks a test runs that is made for them."""
 
 NOT_RUN = {
-    ("audit", 0): "needs Spark; tests/spark/test_audit.py makes the same calls",
-    ("audit", 1): "needs Spark; tests/spark/test_follow.py makes the same calls",
+    ("audit", 0): "needs Spark; tests/spark/test_report.py makes the like calls",
+    ("audit", 1): "needs Spark; tests/spark/test_follow.py makes the like calls",
     ("audit", 2): "names arguments without values; tests/unit/trace has them",
     ("journal", 0): "names arguments without values; tests/unit/journal has them",
-    ("journal", 2): "needs Spark; tests/spark/test_source.py makes the same calls",
-    ("journal", 3): "needs Spark; tests/spark/test_source.py makes the same calls",
+    ("journal", 2): "needs Spark; tests/spark/test_source.py makes the like calls",
+    ("journal", 3): "needs Spark; tests/spark/test_source.py makes the like calls",
     ("journal", 4): "needs packages of Spark that are fetched",
     ("journal", 5): "needs Delta Lake",
-    ("journal", 6): "needs Spark; tests/spark/test_sink.py makes the same calls",
-    ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the same calls",
-    ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the same calls",
+    ("journal", 6): "needs Spark; tests/spark/test_sink.py makes the like calls",
+    ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the like calls",
+    ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the like calls",
     ("write-a-protocol", 0): "a part of examples/my_protocol, which tests/sim/test_my_protocol.py"
     " runs",
 }
