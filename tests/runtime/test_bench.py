@@ -162,7 +162,7 @@ def test_a_sentence_says_what_to_install_where_the_benchmarks_are_missing() -> N
 
 def test_rows_from_workers_with_and_without_a_gateway() -> None:
     script = (
-        "from ringcast_bench import sink; sink.ROWS = 1_000; sink.WORKERS = (1,);"
+        "from ringcast_bench.sink import writers as sink; sink.ROWS = 1_000; sink.WORKERS = (1,);"
         "print(*sink.table(), sep='\\n')"
     )
     command = [sys.executable, "-c", script]
@@ -174,8 +174,8 @@ def test_rows_from_workers_with_and_without_a_gateway() -> None:
 @pytest.mark.slow
 def test_rows_from_spark_to_two_receivers_beside_parquet() -> None:
     script = (
-        "from ringcast_bench import sink_spark; sink_spark.ROWS = 1_000; sink_spark.ROUNDS = 1;"
-        "print(*sink_spark.table(), sep='\\n')"
+        "from ringcast_bench.sink import by_spark; by_spark.ROWS = 1_000; by_spark.ROUNDS = 1;"
+        "print(*by_spark.table(), sep='\\n')"
     )
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=True)

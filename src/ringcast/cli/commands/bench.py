@@ -298,9 +298,9 @@ def run_sim(arguments: Namespace) -> int:
 def run_sink(arguments: Namespace) -> int:
     """Rows from many workers."""
     if arguments.spark:
-        from ringcast_bench.sink_spark import table
+        from ringcast_bench.sink.by_spark import table
     else:
-        from ringcast_bench.sink import table
+        from ringcast_bench.sink.writers import table
 
     lines = table()
     if arguments.json:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ringcast.spark as rs
-from ringcast_bench.sink import SIZE, child, receive
+from ringcast_bench.sink.writers import SIZE, child, receive
 
 ROWS = 2_000_000
 PARTITIONS = 2
