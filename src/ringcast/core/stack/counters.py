@@ -120,6 +120,7 @@ for _name, _unit, _about in (
     ("receive_buffer", "bytes", "The size of the socket's receive buffer."),
     ("received_bytes", "bytes", "Bytes received."),
     ("received_datagrams", "datagrams", "Datagrams received."),
+    ("received_strangers", "datagrams", "Datagrams of processes that are not in the view."),
     ("refused_connections", "connections", "Connections refused, since there were too many."),
     ("refused_stack", "frames", "Requests to join or merge of members with another stack."),
     ("released", "members", "Members that this sender stopped waiting for."),

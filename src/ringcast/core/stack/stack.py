@@ -100,6 +100,8 @@ class Stack:
     def _take(self, frames: Sequence[Frame], source: Address) -> None:
         if source == self.env.me or self.closed is not None:
             return
+        if self.view is not None and source not in self.view:
+            self.env.counters["received_strangers"] += 1
         for part in self._listeners:
             part.on_heard(source)
         owners = self._owners

@@ -33,6 +33,7 @@ from ringcast.runtime.member.outgoing import NEVER, Outgoing, PendingSend
 from ringcast.runtime.member.security import NO_KEYS, Credentials, Security
 from ringcast.runtime.member.services import MemberServices, ServiceOptions
 from ringcast.runtime.member.stats import Stats, ViewRecord, member_stats
+from ringcast.runtime.member.stranger_watch import watch_strangers
 from ringcast.runtime.net.buffer_pool import BufferPool
 from ringcast.runtime.net.registry import make_transport
 from ringcast.spec import StackSpec
@@ -112,6 +113,7 @@ class Member:
         self._leave_by = self.due = FOREVER
         """When a step is due if nothing comes, as the driver was told."""
         self._seen: View | None = None
+        self._strangers = watch_strangers(self.stack.env.counters, self.transport)
 
     # Running --------------------------------------------------------------------------------------
 
@@ -152,6 +154,8 @@ class Member:
 
     def _take_in(self, datagrams: Iterable[Received], now: float) -> None:
         self.stack.receive(datagrams, now)
+        if self._strangers is not None:
+            self._strangers.look(self.stack.view, now)
         if self.transport.hints:
             self.stack.hint(self.transport.hints, now)
         if self.stack.deadline <= now:

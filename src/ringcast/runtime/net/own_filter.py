@@ -2,9 +2,11 @@
 
 It drops a member's own multicast datagrams, which come back to it since members on one machine need
 the loop of multicast. Once the member has a view it also drops what is not of its group: garbage
-then takes no room in the socket's buffer. Before that, other groups and versions pass, so that the
-stack can count them and `ringcast doctor` can name them. The filter reads our own header, so it is
-the same for IPv4 and IPv6; where the kernel has no such filter, the stack drops these datagrams.
+then takes no room in the socket's buffer. While strangers flood the group, it passes members, what
+groups form and merge with, and a sample of everything else. Before it has a view, other groups and
+versions pass, so that the stack can count them and `ringcast doctor` can name them. The filter
+reads our own header, so it is the same for IPv4 and IPv6; where the kernel has no such filter, the
+stack drops these datagrams.
 """
 
 from __future__ import annotations
@@ -15,7 +17,37 @@ import struct
 from collections.abc import Sequence
 
 from ringcast.core.model.address import Address
+from ringcast.core.wire.frames import (
+    Discover,
+    Flushed,
+    FramePiece,
+    Install,
+    Installed,
+    Join,
+    Leave,
+    Merge,
+    MergeReady,
+    Prepare,
+    Present,
+    Refused,
+)
 from ringcast.core.wire.layout import HEADER_SIZE, MAGIC
+
+STRANGERS_MAY_SEND = (
+    Discover,
+    Present,
+    Join,
+    Leave,
+    Prepare,
+    Flushed,
+    Install,
+    Installed,
+    Merge,
+    MergeReady,
+    Refused,
+    FramePiece,
+)
+"""What groups form and merge with. Their parts bound what each of these may cost."""
 
 _SO_ATTACH_FILTER = 26
 _UDP_HEADER = 8
@@ -24,11 +56,24 @@ _GROUP_AT = _UDP_HEADER + 4
 _SOURCE_AT = _UDP_HEADER + 12
 """Where our header has the source's 64 bits: behind magic, version, flags and group."""
 
+_KIND_AT = _UDP_HEADER + HEADER_SIZE
+"""Where the code of the first frame stands."""
+_RANDOM = 0xFFFFF000 + 56
+"""Where the kernel has a random number (SKF_AD_OFF + SKF_AD_RANDOM)."""
+SAMPLE = 64
+"""In a flood, one of this many datagrams of strangers passes; a power of two."""
+MEMBERS_MAX = 400
+"""Members that a filter can know: a program has up to 4,096 steps, and five for each of them."""
+
+_LOAD_BYTE = 0x30
 _LOAD_WORD = 0x20
 _LOAD_HALF = 0x28
 _LOAD_LENGTH = 0x80
+_AND = 0x54
 _JUMP_EQUAL = 0x15
 _JUMP_AT_LEAST = 0x35
+_JUMP_ALWAYS = 0x05
+"""Over as many steps as its value says; all other jumps reach 255 at the most."""
 _RETURN = 0x06
 _ALL = 0xFFFFFFFF
 
@@ -47,6 +92,27 @@ def drop_own(sock: socket.socket, me: Address) -> bool:
 
 def drop_foreign(sock: socket.socket, me: Address, groups: Sequence[int]) -> bool:
     """Drop what is not of these groups, and what says it is from `me`."""
+    return _attach(sock, _group_filter(groups, [*_unless_from(me), _PASS]))
+
+
+def sample_strangers(
+    sock: socket.socket, me: Address, groups: Sequence[int], members: Sequence[Address]
+) -> bool:
+    """Drop that as well, and of what is neither from members nor of the kinds with which groups
+    form and merge, all but one in SAMPLE; False where the kernel cannot do it, or for more than
+    MEMBERS_MAX members."""
+    if len(members) > MEMBERS_MAX // len(groups):
+        return False
+    steps = [step for member in members if member != me for step in _if_from(member)]
+    steps.append((_LOAD_BYTE, 0, 0, _KIND_AT))
+    for kind in STRANGERS_MAY_SEND:
+        steps += [(_JUMP_EQUAL, 0, 1, kind.code), _PASS]
+    steps += [(_LOAD_WORD, 0, 0, _RANDOM), (_AND, 0, 0, SAMPLE - 1), (_JUMP_EQUAL, 0, 1, 0), _PASS]
+    return _attach(sock, _group_filter(groups, [*_unless_from(me), *steps, _DROP]))
+
+
+def _group_filter(groups: Sequence[int], passed: Sequence[Step]) -> list[Step]:
+    """Go on with these steps for what is of one of these groups; drop everything else."""
     steps: list[Step] = [
         (_LOAD_LENGTH, 0, 0, 0),
         (_JUMP_AT_LEAST, 1, 0, _UDP_HEADER + HEADER_SIZE),
@@ -55,17 +121,18 @@ def drop_foreign(sock: socket.socket, me: Address, groups: Sequence[int]) -> boo
         (_JUMP_EQUAL, 1, 0, int.from_bytes(MAGIC, "big")),
         _DROP,
     ]
-    own: list[Step] = [*_unless_from(me), _PASS]
     for group in groups:
         high, low = group >> 32, group & 0xFFFFFFFF
         steps += [
             (_LOAD_WORD, 0, 0, _GROUP_AT),
-            (_JUMP_EQUAL, 0, 2 + len(own), high),
+            (_JUMP_EQUAL, 0, 3, high),
             (_LOAD_WORD, 0, 0, _GROUP_AT + 4),
-            (_JUMP_EQUAL, 0, len(own), low),
-            *own,
+            (_JUMP_EQUAL, 0, 1, low),
+            (_JUMP_ALWAYS, 0, 0, 1),
+            (_JUMP_ALWAYS, 0, 0, len(passed)),
+            *passed,
         ]
-    return _attach(sock, [*steps, _DROP])
+    return [*steps, _DROP]
 
 
 def _unless_from(me: Address) -> list[Step]:
@@ -78,6 +145,12 @@ def _unless_from(me: Address) -> list[Step]:
         (_JUMP_EQUAL, 0, 1, low),
         _DROP,
     ]
+
+
+def _if_from(member: Address) -> list[Step]:
+    """Pass what is from a member, and go on with everything else."""
+    *steps, _ = _unless_from(member)
+    return [*steps, _PASS]
 
 
 def _attach(sock: socket.socket, program: Sequence[Step]) -> bool:

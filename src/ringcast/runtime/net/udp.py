@@ -42,7 +42,7 @@ from ringcast.runtime.net.offload import (
     segment_request,
     segment_size,
 )
-from ringcast.runtime.net.own_filter import drop_foreign, drop_own
+from ringcast.runtime.net.own_filter import drop_foreign, drop_own, sample_strangers
 from ringcast.runtime.net.path_mtu import datagram_max, forbid_fragments
 from ringcast.runtime.net.socket_options import (
     ask_for_buffer,
@@ -244,6 +244,14 @@ class UdpTransport:
         groups = (self._group,) if self._guard is None else self._guard.tags
         for sock in self._sockets:
             drop_foreign(sock, self._me, groups)
+
+    def sample_strangers(self, members: Sequence[Address]) -> None:
+        """Have the kernel drop most of what is not from these members; all of it passes again when
+        there are none."""
+        groups = (self._group,) if self._guard is None else self._guard.tags
+        for sock in self._sockets:
+            if not members or not sample_strangers(sock, self._me, groups, members):
+                drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         nbytes = copies = 0

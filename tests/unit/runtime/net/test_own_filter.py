@@ -8,11 +8,19 @@ from collections.abc import Iterator
 import pytest
 
 from ringcast.core.model.address import Address
+from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import encode
-from ringcast.core.wire.frames import UnicastAck
-from ringcast.runtime.net.own_filter import drop_foreign, drop_own
+from ringcast.core.wire.frames import Alive, Frame, Leave, UnicastAck
+from ringcast.runtime.net.own_filter import (
+    MEMBERS_MAX,
+    SAMPLE,
+    drop_foreign,
+    drop_own,
+    sample_strangers,
+)
 
 ME, OTHER = Address(2**63 + 5), Address(2**40 + 5)
+LEAVE = Leave(ViewId(1, OTHER))
 OURS, NEXT, FOREIGN = 2**63 + 17, 2**33, 2**63 + 18
 
 pytestmark = pytest.mark.net
@@ -72,3 +80,26 @@ def test_other_versions_of_the_group_pass(sock: socket.socket) -> None:
     drop_foreign(sock, ME, (OURS,))
     data = datagram(OURS, OTHER)
     assert passes(sock, data[:2] + b"\x07" + data[3:])
+
+
+def control(source: Address, frame: Frame) -> bytes:
+    return b"".join(encode(OURS, source, [frame]))
+
+
+def test_in_a_flood_members_and_joiners_pass_and_few_strangers(sock: socket.socket) -> None:
+    members = [Address(2**40 + 7 * number) for number in range(MEMBERS_MAX)]
+    assert sample_strangers(sock, ME, (OURS,), members)
+    for member in (members[0], members[-1]):
+        assert passes(sock, control(member, Alive()))
+    stranger = Address(2**40 + 1)
+    assert passes(sock, control(stranger, LEAVE))
+    assert not passes(sock, control(ME, LEAVE))
+    assert not passes(sock, datagram(FOREIGN, members[0]))
+    count = sum(passes(sock, control(stranger, Alive())) for _ in range(4_096))
+    assert 0 < count < 4_096 // SAMPLE * 4, "a share of 1/64, by chance"
+
+
+def test_a_filter_says_that_it_cannot_know_so_many_members(sock: socket.socket) -> None:
+    members = [Address(number) for number in range(1, MEMBERS_MAX + 2)]
+    assert not sample_strangers(sock, ME, (OURS,), members)
+    assert not sample_strangers(sock, ME, (OURS, NEXT), members[:-1])
