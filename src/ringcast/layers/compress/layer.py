@@ -52,7 +52,9 @@ SAVED = declare("compress_saved_bytes", "bytes", "Bytes that compression did not
 @protocol(role="compress", over="large", flags=COMPRESSED)
 @dataclass(frozen=True, kw_only=True)
 class Compress(Spec):
-    """Which messages are compressed, and how far others may grow."""
+    """Which messages are compressed, and how far others may grow. Windows count compressed bytes:
+    of messages that shrink to a tenth, an application that stands still has ten times `max_bytes`
+    waiting for it, per sender."""
 
     alike: ClassVar[tuple[str, ...]] = ("algorithm", "max_message")
 

@@ -9,6 +9,9 @@ application. What is acked and still here belongs to one message, of which a win
 acks on the way. Where messages are kept for others until all have them, that is a window more, of
 payloads that are counted twice as long as they wait for the application as well.
 
+With `Compress` windows count compressed bytes. What waits for the application is unpacked, and not
+counted here: it grows with how far the messages shrink.
+
 Who is not waited for any more is an exception, with bounds of its own (`LargeMessages`, the
 capacity)."""
 
@@ -21,6 +24,7 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.stack.inbox import Inbox
 from ringcast.core.stack.stack import Stack
+from ringcast.layers.compress.layer import CompressLayer
 from ringcast.layers.flow.layer import FlowLayer
 from ringcast.layers.fragment.layer import FragmentLayer
 from ringcast.layers.multicast.base import ReliableMulticast
@@ -46,6 +50,7 @@ class MemoryUse:
     def __init__(self, stack: Stack) -> None:
         self.peak = HeldBytes(0, 0)
         self._inbox = _part(stack, Inbox)
+        self._is_compressed = _part(stack, CompressLayer) is not None
         self._fragment = _part(stack, FragmentLayer)
         self.flow = _part(stack, FlowLayer)
         multicast = _part(stack, ReliableMulticast)
@@ -65,7 +70,7 @@ class MemoryUse:
     def held(self) -> HeldBytes:
         """What is kept now; messages to this member alone are among it."""
         received = sum([window.nbytes for window in self._multicast.windows.values()])
-        if self._inbox is not None:
+        if self._inbox is not None and not self._is_compressed:
             received += self._inbox.nbytes
         if self._fragment is not None:
             received += self._fragment.incomplete_bytes
@@ -81,7 +86,7 @@ class MemoryUse:
         """Bytes of one sender's messages to the group."""
         window = self._multicast.windows.get(sender)
         making = 0 if self._fragment is None else self._fragment.incomplete_of(sender)
-        events = () if self._inbox is None else self._inbox.events
+        events = () if self._inbox is None or self._is_compressed else self._inbox.events
         waiting = sum(
             event.nbytes
             for event in events
