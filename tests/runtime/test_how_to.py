@@ -76,6 +76,35 @@ def test_the_job_writes_averages(tmp_path: Path) -> None:
     assert re.search(r"\|\s*ACME\|\s*3\.0\|\s*3\|", printed), printed
 
 
+@pytest.mark.spark
+def test_the_recipes_read_payloads_and_keep_what_cannot_be_read(tmp_path: Path) -> None:
+    from google.protobuf.struct_pb2 import Struct
+
+    from ringcast import Address
+    from ringcast.journal import JournalWriter
+
+    text = (ROOT / "docs" / "how-to" / "recipes.md").read_text()
+    blocks = re.findall(r"```python\n# recipes\.py\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 5
+    (tmp_path / "recipes.py").write_text("\n".join(blocks))
+    tick = Struct()
+    tick["symbol"] = "ACME"
+    payloads = [
+        b'{"symbol": "ACME", "price": 2}',
+        b'{"symbol": "ACME", "price": 6}',
+        b'{"symbol": "ACME"}',
+        tick.SerializeToString(),
+        b"\xf5row" + bytes(40),
+    ]
+    with JournalWriter(tmp_path / "journal", "prices", Address(1)) as journal:
+        journal.append(1, Address(2), Address(2), 1, payloads, sent_at=1, delivered_at=2)
+    printed = run([sys.executable, "recipes.py", "journal", "results"], tmp_path)
+    assert "2 ticks, 3 dead letters" in printed, printed
+    assert "1 messages by protobuf" in printed
+    assert "4 messages of members, 5 in all" in printed
+    assert list((tmp_path / "results" / "last").glob("*.parquet"))
+
+
 def test_the_service_shares_its_settings(tmp_path: Path) -> None:
     programs("fastapi.md", tmp_path, group_name())
     script = (

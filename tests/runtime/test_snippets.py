@@ -167,6 +167,8 @@ ELSEWHERE = {
     "how-to/fastapi": "tests/runtime/test_how_to.py::test_the_service_shares_its_settings",
     "how-to/market-data": "tests/runtime/test_how_to.py::test_all_readers_get_the_market_data",
     "how-to/replicated-store": "tests/runtime/test_how_to.py::test_the_stores_stay_alike",
+    "how-to/recipes": "tests/runtime/test_how_to.py::"
+    "test_the_recipes_read_payloads_and_keep_what_cannot_be_read",
     "how-to/spark-job": "tests/runtime/test_how_to.py::test_the_job_writes_averages",
     "how-to/test-your-application": "tests/runtime/test_how_to.py::"
     "test_the_tests_of_an_application_pass",
@@ -180,9 +182,6 @@ NOT_RUN = {
     ("journal", 0): "names arguments without values; tests/unit/journal has them",
     ("journal", 2): "needs Spark; tests/spark/test_source.py makes the like calls",
     ("journal", 3): "needs Spark; tests/spark/test_source.py makes the like calls",
-    ("journal", 4): "needs packages of Spark that are fetched",
-    ("journal", 5): "needs Delta Lake",
-    ("journal", 6): "needs Spark; tests/spark/test_sink.py makes the like calls",
     ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the like calls",
     ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the like calls",
     ("write-a-protocol", 0): "a part of examples/my_protocol, which tests/sim/test_my_protocol.py"
