@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from typing import cast
 
@@ -270,6 +271,7 @@ def test_a_killed_process_is_gone() -> None:
     ):
         peer = next(member for member in group.view if member != group.me)
         victim.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, victim.pid, os.WSTOPPED)  # Until then it may still answer.
         with running(lambda: victim.signal(signal.SIGKILL)):
             replies = group.call(b"?", timeout=SOON)
     assert replies[peer].outcome is Outcome.GONE

@@ -48,7 +48,7 @@ def test_a_member_that_dies_on_its_own_is_a_problem(
         return join(cast)
 
     monkeypatch.setattr(Cast, "join", join_and_kill)
-    for name, value in (("ACTIONS", {"join": 1}), ("OUTSIDE", {}), ("HASTE", 0.0)):
+    for name, value in (("ACTIONS", {"join": 1}), ("OUTSIDE", {}), ("HASTY_CHANCE", 0.0)):
         monkeypatch.setattr(f"ringcast.soak.run.{name}", value)
     outcome = soak(SoakPlan(out=tmp_path / "soak", minutes=1.0, steady=2), lambda line: None)
     assert not outcome.is_clean

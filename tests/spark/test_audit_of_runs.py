@@ -40,7 +40,7 @@ NINE = {
 def spoilt_cases() -> list[Case]:
     """Simulated histories, each spoilt in one way: all ways there are, the nine of them twice."""
     cases = []
-    seeds = iter(whole_seeds(60))
+    seeds = iter(whole_seeds(90))
     for way in [*sorted(SPOILS), *NINE]:
         spoilt = None
         while spoilt is None:
