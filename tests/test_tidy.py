@@ -27,6 +27,7 @@ RANKS = {
     "errors": 0,
     "core": 1,
     "ringbuffer": 1,
+    "wall_clock": 1,
     **dict.fromkeys(("layers", "control", "services", "closed"), 2),
     **dict.fromkeys(("presets", "protocols", "spec", "transports", "explain", "guarantees"), 3),
     **dict.fromkeys(("journal", "trace", "sim", "runtime", "sync", "job_rows", "gateway"), 4),

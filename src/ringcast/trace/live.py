@@ -31,6 +31,7 @@ from ringcast.errors import ConfigError
 from ringcast.trace.row_writer import Note
 from ringcast.trace.tracer import TraceListener
 from ringcast.trace.writer import TraceSpec, TraceWriter
+from ringcast.wall_clock import wall_offset_ns
 
 WRITE_INTERVAL = 0.1
 """Seconds between two looks of the writing thread."""
@@ -138,7 +139,7 @@ class SteadyClock:
     """
 
     def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+        self._offset = wall_offset_ns()
 
     def now_us(self) -> int:
         """The time."""

@@ -38,6 +38,7 @@ from ringcast.runtime.net.buffer_pool import BufferPool
 from ringcast.runtime.net.registry import make_transport
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp
+from ringcast.wall_clock import wall_offset_ns
 
 RECEIVE_MAX = 32
 """Datagrams of a socket that one step takes; more would keep callers from the lock for too long."""
@@ -80,7 +81,7 @@ class Member:
         )
         try:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
-            rng, offset = random.Random(secrets.randbits(64)), time.time() - time.monotonic()
+            rng, offset = random.Random(secrets.randbits(64)), wall_offset_ns() / 1e9
             given = (rng, offset, self.transport.mtu, security.seal)
             self.stack = spec.build(self.peer, group, *given)
             self.stack.env.buffers = pool = BufferPool()
