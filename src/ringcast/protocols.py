@@ -20,6 +20,7 @@ from ringcast.control.stability import Stability
 from ringcast.core.stack import registry
 from ringcast.core.stack.part import Installation, Layer, Part, Spec
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import Snapshot
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.layers.compress.layer import Compress
 from ringcast.layers.faults import Faults
@@ -59,6 +60,7 @@ __all__ = [
     "PathMtu",
     "Sequencer",
     "SlowMembers",
+    "Snapshot",
     "Spec",
     "Stability",
     "Tcp",

@@ -37,6 +37,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Control, FailureWatch, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import Snapshot
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 from ringcast.errors import ConfigError
 
@@ -111,6 +112,14 @@ class Accusation:
     """The other members that accuse it too."""
     is_reported: bool = False
     """Whether this member has told the candidates, by a hint or since the accused is silent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureSnapshot(Snapshot):
+    """What this member believes of the others."""
+
+    suspected: tuple[Address, ...]
+    """The members that give no sign of life."""
 
 
 class FailureDetectorPart(Part):
@@ -361,5 +370,5 @@ class FailureDetectorPart(Part):
         doubted = self._absent | self._accused.keys()
         return any(member not in doubted and member != self.env.me for member in self._view)
 
-    def snapshot(self) -> dict[str, object]:
-        return {"suspected": [str(member) for member in sorted(self.suspected)]}
+    def snapshot(self) -> FailureSnapshot:
+        return FailureSnapshot(suspected=tuple(sorted(self.suspected)))

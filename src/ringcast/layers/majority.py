@@ -28,12 +28,13 @@ from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import QuorumLost, QuorumRegained
-from ringcast.core.model.view import NO_VIEW, View
+from ringcast.core.model.view import NO_VIEW, View, ViewId
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import Snapshot
 from ringcast.core.wire.frames import AgreedView, Frame, Quorum
 from ringcast.errors import ConfigError
 
@@ -78,6 +79,18 @@ def has_majority(
     if 2 * count == len(voters) > 0:
         return voters[0] in present
     return 2 * count >= len(voters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MajoritySnapshot(Snapshot):
+    """Whether this side of a partition may send."""
+
+    has_quorum: bool
+    """Whether it may."""
+    agreed: ViewId
+    """The last view that this member has agreed on."""
+    missing: tuple[Address, ...]
+    """The members of that view that are neither here nor have left in order."""
 
 
 class MajorityLayer(Layer):
@@ -233,9 +246,7 @@ class MajorityLayer(Layer):
         gone = {*present, *self.left}
         return tuple(member for member in self.agreed.members if member not in gone)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "has_quorum": self.has_quorum,
-            "agreed": str(self.agreed.id),
-            "missing": [str(member) for member in self._missing],
-        }
+    def snapshot(self) -> MajoritySnapshot:
+        return MajoritySnapshot(
+            has_quorum=self.has_quorum, agreed=self.agreed.id, missing=self._missing
+        )

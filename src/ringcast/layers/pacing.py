@@ -29,6 +29,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Numbering, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import Snapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
@@ -79,6 +80,18 @@ class _Request:
         self.pause = 0.0
         """Seconds until it is repeated; twice as long each time."""
         self.is_repeated = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacingSnapshot(Snapshot):
+    """What is in flight."""
+
+    under_way: int
+    """Bytes that were sent and are not answered for."""
+    asked: tuple[Address, ...]
+    """The members that were asked and have not answered."""
+    slowest: tuple[Address, ...]
+    """The members that answered last; they are asked again."""
 
 
 class PacingLayer(Layer):
@@ -294,9 +307,9 @@ class PacingLayer(Layer):
         else:
             self._suspects.discard(member)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "under_way": self.under_way,
-            "asked": [str(member) for request in self._requests for member in request.missing],
-            "slowest": [str(member) for member in self._slowest],
-        }
+    def snapshot(self) -> PacingSnapshot:
+        return PacingSnapshot(
+            under_way=self.under_way,
+            asked=tuple(member for request in self._requests for member in request.missing),
+            slowest=tuple(self._slowest),
+        )

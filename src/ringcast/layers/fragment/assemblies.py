@@ -126,7 +126,7 @@ class Assemblies:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def snapshot(self) -> dict[str, str]:
+    def progress(self) -> dict[str, str]:
         """How far each message is, by its sender."""
         return {
             f"{sender}{'' if is_group else ' alone'}": f"{a.nbytes} of {a.total}"

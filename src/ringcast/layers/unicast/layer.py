@@ -14,7 +14,7 @@ exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -33,6 +33,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Receipt, Spec
 from ringcast.core.stack.ports import Control, PairDelivery, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks, Snapshot
 from ringcast.core.wire.frames import (
     Frame,
     UnicastAck,
@@ -96,6 +97,20 @@ class Unicast(Spec):
     def build(self, env: Env) -> UnicastLayer:
         """The layer with these settings."""
         return UnicastLayer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnicastSnapshot(Snapshot):
+    """The windows of messages for one member alone."""
+
+    own: SentMarks
+    """Messages of this member to itself."""
+    to: Mapping[Address, SentMarks]
+    """By member: the messages to it."""
+    from_: Mapping[Address, ReceivedMarks]
+    """By member: its messages to this one."""
+    remembered: int
+    """Former connections that are remembered, so that none is accepted again."""
 
 
 class UnicastLayer(Layer):
@@ -430,25 +445,10 @@ class UnicastLayer(Layer):
         if count:
             self._control.emit(Undelivered(window.high, (peer,), direct=True, count=count))
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "own": {"low": self.own.low, "high": self.own.high, "nbytes": self.own.nbytes},
-            "to": {
-                str(peer): {
-                    "low": outbound.window.low,
-                    "high": outbound.window.high,
-                    "nbytes": outbound.window.nbytes,
-                }
-                for peer, outbound in self.outbound.items()
-            },
-            "from": {
-                str(peer): {
-                    "delivered": inbound.window.delivered,
-                    "handed": inbound.window.handed,
-                    "high": inbound.window.high,
-                    "missing": inbound.window.gaps.count,
-                }
-                for peer, inbound in self._inbounds.open.items()
-            },
-            "remembered": self._inbounds.remembered,
-        }
+    def snapshot(self) -> UnicastSnapshot:
+        return UnicastSnapshot(
+            own=self.own.marks(),
+            to={peer: outbound.window.marks() for peer, outbound in self.outbound.items()},
+            from_={peer: found.window.marks() for peer, found in self._inbounds.open.items()},
+            remembered=self._inbounds.remembered,
+        )

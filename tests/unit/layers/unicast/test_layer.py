@@ -1,10 +1,13 @@
 """Unicast: in order, exactly once, whatever the network does, and nothing runs when all is done."""
 
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcast.core.model.address import Address
+from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import UnicastAck, UnicastData, UnicastLast
 from ringcast.errors import ConfigError
 from ringcast.layers.unicast import Unicast
@@ -232,9 +235,11 @@ def test_the_snapshot_has_the_marks() -> None:
     net = pair()
     net.members[A].send(numbered(5), B)
     net.settle(1.0)
-    assert layer(net, A).snapshot()["to"] == {"2": {"low": 5, "high": 5, "nbytes": 0}}
-    marks = {"delivered": 5, "handed": 5, "high": 5, "missing": 0}
-    assert layer(net, B).snapshot()["from"] == {"1": marks}
+    sent = SentMarks(low=5, delivered=5, high=5, nbytes=0)
+    assert layer(net, A).snapshot().to == {B: sent}
+    received = ReceivedMarks(low=5, delivered=5, handed=5, high=5, missing=0, nbytes=0)
+    assert layer(net, B).snapshot().from_ == {A: received}
+    assert layer(net, B).snapshot().plain()["from"] == {"1": asdict(received)}
 
 
 # --- anything may happen ------------------------------------------------------------------------
