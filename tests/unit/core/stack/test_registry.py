@@ -54,6 +54,14 @@ def test_a_role_stands_where_it_says(place: dict[str, str], above: str, below: s
     assert Stamp().role == "stamp"
 
 
+@pytest.mark.parametrize("role", ["transport", "multicast", "failure"])
+def test_another_protocol_for_a_known_role_moves_nothing(role: str) -> None:
+    before = registry.order()
+    protocol(role=role, over="large")(Stamp)
+    assert registry.order() == before
+    presets.lan()
+
+
 def test_roles_above_each_other_are_refused() -> None:
     protocol(role="stamp", over="large", under="wire")(Stamp)
     with pytest.raises(ConfigError, match="stand above each other"):
