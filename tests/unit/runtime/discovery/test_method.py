@@ -1,13 +1,17 @@
 """A discovery method of a user's own: one class and one registration."""
 
 import contextlib
+import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from ringcast import presets, sync
 from ringcast.control.discovery import Discovery, Sighting
+from ringcast.core.model.address import Address, Peer
 from ringcast.errors import ConfigError
+from ringcast.runtime.discovery import method
 from ringcast.runtime.discovery.method import Searcher, chosen_methods, register_discovery
 
 
@@ -41,6 +45,22 @@ def test_a_registered_method_finds_members(tmp_path: Path) -> None:
     with sync.join("g", spec, timeout=30.0) as a, sync.join("g", spec, timeout=30.0) as b:
         assert b.view.members[0] == a.me
         assert len(b.view) == 2
+
+
+def test_an_installed_package_brings_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def entry_points(group: str, name: str) -> list[EntryPoint]:
+        asked.append(f"{group} {name}")
+        return [EntryPoint(name, f"{__name__}:ListFile", group)]
+
+    monkeypatch.setattr(method, "entry_points", entry_points)
+    monkeypatch.setattr(method, "_methods", {})
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    spec = Discovery(methods=("installed:/all", "installed:/more"))
+    made = method.make_methods(Searcher(Peer(Address(1), "a", "127.0.0.1:7"), "g", spec))
+    assert [type(one).__name__ for one in made.values()] == ["ListFile", "ListFile"]
+    assert asked == ["ringcast.discovery installed"], "looked up once"
 
 
 def test_an_unknown_method_is_refused() -> None:
