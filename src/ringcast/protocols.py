@@ -20,7 +20,7 @@ from ringcast.control.stability import Stability
 from ringcast.core.stack import registry
 from ringcast.core.stack.part import Installation, Layer, Part, Spec
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.layers.compress.layer import Compress
 from ringcast.layers.faults import Faults
@@ -57,10 +57,10 @@ __all__ = [
     "NakAck4",
     "Pacing",
     "Part",
+    "PartSnapshot",
     "PathMtu",
     "Sequencer",
     "SlowMembers",
-    "Snapshot",
     "Spec",
     "Stability",
     "Tcp",

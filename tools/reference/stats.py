@@ -11,7 +11,7 @@ from ringcast import protocols
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Part
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.explain import strings_under_fields
 from ringcast.services.correlator import RequestCorrelator
 from tools.reference.text import NOTE, cell, first_paragraph, table
@@ -34,7 +34,7 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _snapshots() -> Iterator[tuple[str, type[Snapshot]]]:
+def _snapshots() -> Iterator[tuple[str, type[PartSnapshot]]]:
     """The snapshots of all parts, each with its role and its protocol."""
     yield "`services`", _snapshot_of(RequestCorrelator)
     env = Env(Peer(Address(1), "", ""), random.Random(1))
@@ -42,19 +42,19 @@ def _snapshots() -> Iterator[tuple[str, type[Snapshot]]]:
         spec = protocols.named(name)
         if spec.__module__.startswith("ringcast.") and spec.role != "transport":
             kind = _snapshot_of(type(spec().build(env)))
-            if kind is not Snapshot:
+            if kind is not PartSnapshot:
                 yield f"`{spec.role}`: {name}", kind
 
 
-def _snapshot_of(part: type[Part]) -> type[Snapshot]:
-    """What a part's `snapshot` returns; Snapshot itself when it says nothing."""
+def _snapshot_of(part: type[Part]) -> type[PartSnapshot]:
+    """What a part's `snapshot` returns; PartSnapshot itself when it says nothing."""
     hint = get_type_hints(part.snapshot)["return"]
-    return hint if isinstance(hint, type) else Snapshot
+    return hint if isinstance(hint, type) else PartSnapshot
 
 
-def _fields(kind: type[Snapshot]) -> Iterator[tuple[str, str]]:
+def _fields(kind: type[PartSnapshot]) -> Iterator[tuple[str, str]]:
     """The keys with their sentences; the fields of a window follow the window's own."""
-    owners = [owner for owner in reversed(kind.__mro__) if issubclass(owner, Snapshot)]
+    owners = [owner for owner in reversed(kind.__mro__) if issubclass(owner, PartSnapshot)]
     about = dict(item for owner in owners for item in strings_under_fields(owner))
     hints = get_type_hints(kind)
     for field in fields(kind):
@@ -62,5 +62,5 @@ def _fields(kind: type[Snapshot]) -> Iterator[tuple[str, str]]:
         yield name, about[field.name]
         by = f"{name}[address]" if get_origin(hint) is Mapping else name
         inner = get_args(hint)[-1] if get_args(hint) else hint
-        if isinstance(inner, type) and issubclass(inner, Snapshot):
+        if isinstance(inner, type) and issubclass(inner, PartSnapshot):
             yield from ((f"{by}.{key}", text) for key, text in _fields(inner))

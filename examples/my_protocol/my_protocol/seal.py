@@ -12,7 +12,7 @@ from ringcast.core.model.events import Skipped
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.errors import ConfigError
-from ringcast.protocols import Layer, Snapshot, Spec, protocol
+from ringcast.protocols import Layer, PartSnapshot, Spec, protocol
 
 SIZE = 16
 """Bytes of a seal."""
@@ -38,7 +38,7 @@ class Seal(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SealSnapshot(Snapshot):
+class SealSnapshot(PartSnapshot):
     """What `stats()["seal"]` has."""
 
     broken: int

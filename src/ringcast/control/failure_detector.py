@@ -37,7 +37,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Control, FailureWatch, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 from ringcast.errors import ConfigError
 
@@ -115,7 +115,7 @@ class Accusation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailureSnapshot(Snapshot):
+class FailureSnapshot(PartSnapshot):
     """What this member believes of the others."""
 
     suspected: tuple[Address, ...]

@@ -24,7 +24,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Brake, Control, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 
 CHECKS_PER_BOUND = 8
@@ -60,7 +60,7 @@ class SlowMembers(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlowMembersSnapshot(Snapshot):
+class SlowMembersSnapshot(PartSnapshot):
     """The members that hold this one back."""
 
     policy: str

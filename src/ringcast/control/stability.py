@@ -34,7 +34,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Ports, Rounds, StableMarks, Table
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame, SenderMarks, Stable, Vote
 from ringcast.errors import ConfigError
 
@@ -72,7 +72,7 @@ class Stability(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilitySnapshot(Snapshot):
+class StabilitySnapshot(PartSnapshot):
     """What is stable: delivered by all members of the view."""
 
     stable: Mapping[Address, int]

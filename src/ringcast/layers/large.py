@@ -36,7 +36,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Numbering, Ports, Taker, Tracker
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.fragments import WHOLE, read_header
 from ringcast.core.wire.frames import Frame, Unacked, Whole
@@ -146,7 +146,7 @@ class _Late:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LargeSnapshot(Snapshot):
+class LargeSnapshot(PartSnapshot):
     """Large messages that are followed as a whole."""
 
     unacked: Mapping[int, tuple[Address, ...]]

@@ -34,7 +34,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Ports
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import AgreedView, Frame, Quorum
 from ringcast.errors import ConfigError
 
@@ -82,7 +82,7 @@ def has_majority(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajoritySnapshot(Snapshot):
+class MajoritySnapshot(PartSnapshot):
     """Whether this side of a partition may send."""
 
     has_quorum: bool

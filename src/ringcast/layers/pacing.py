@@ -29,7 +29,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Numbering, Ports
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
@@ -83,7 +83,7 @@ class _Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PacingSnapshot(Snapshot):
+class PacingSnapshot(PartSnapshot):
     """What is in flight."""
 
     under_way: int

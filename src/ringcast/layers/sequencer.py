@@ -40,7 +40,7 @@ from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 
 _ENTRY = struct.Struct("!QQ")
@@ -111,7 +111,7 @@ _Item = Batch | Skipped | _Kept
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequencerSnapshot(Snapshot):
+class SequencerSnapshot(PartSnapshot):
     """The order."""
 
     sequencer: Address | None

@@ -16,7 +16,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Part, Spec
 from ringcast.core.stack.ports import Packer
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.codec import FIXED_SIZE, assemble, encode_frame
 from ringcast.core.wire.cut import RANGE_SIZE, REQUEST_SIZE, cut, cut_request, fits
 from ringcast.core.wire.fastpath import encode_pair, encode_run
@@ -86,7 +86,7 @@ class Wire(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WireSnapshot(Snapshot):
+class WireSnapshot(PartSnapshot):
     """The size of datagrams."""
 
     datagram_bytes: int

@@ -17,7 +17,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.inbox import ServicePart
 from ringcast.core.stack.part import Installation
 from ringcast.core.stack.ports import Control, Intake, Numbering, Ports
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame, StatsReply, StatsRequest
 from ringcast.errors import Malformed
 from ringcast.services.calls import Calls, PendingCall, Wait
@@ -51,7 +51,7 @@ OutgoingMessage = tuple[Address | None, bytes, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServicesSnapshot(Snapshot):
+class ServicesSnapshot(PartSnapshot):
     """Calls and states."""
 
     calls: int

@@ -23,7 +23,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.fingerprint import difference
 from ringcast.core.stack.part import Installation, Part
 from ringcast.core.stack.ports import Control, FailureWatch, Flush, Ports, Search
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import (
     Evict,
     Flushed,
@@ -46,7 +46,7 @@ STRANGERS_MAX = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class MembershipSnapshot(Snapshot):
+class MembershipSnapshot(PartSnapshot):
     """What this member does for the view."""
 
     role: str

@@ -10,7 +10,7 @@ from ringcast.core.model.view import ViewId
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class PartSnapshot:
     """Marks and counters of a part, for `stats()`.
 
     Each part that has any makes a subclass: a frozen dataclass beside it, with a sentence under
@@ -24,7 +24,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentMarks(Snapshot):
+class SentMarks(PartSnapshot):
     """A send window."""
 
     low: int
@@ -38,7 +38,7 @@ class SentMarks(Snapshot):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReceivedMarks(Snapshot):
+class ReceivedMarks(PartSnapshot):
     """A receive window."""
 
     low: int
@@ -59,7 +59,7 @@ class ReceivedMarks(Snapshot):
 class StackSnapshot:
     """One member's protocols at one moment."""
 
-    roles: Mapping[str, Snapshot]
+    roles: Mapping[str, PartSnapshot]
     """What the parts say, by their roles; parts that say nothing are left out."""
     me: Address
     """The address of this member."""
@@ -80,7 +80,7 @@ class StackSnapshot:
 
 def _plain(value: object) -> object:
     match value:
-        case Snapshot():
+        case PartSnapshot():
             return value.plain()
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}

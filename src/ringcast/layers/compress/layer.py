@@ -29,7 +29,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Ports
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 from ringcast.layers.compress.algorithms import Unpacker, UnpackError, best, find
 
@@ -95,7 +95,7 @@ class Compress(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompressSnapshot(Snapshot):
+class CompressSnapshot(PartSnapshot):
     """What compression did."""
 
     saved_bytes: int

@@ -35,7 +35,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Brake, Numbering, Ports, Taker
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
 from ringcast.layers.flow.credits import Source
@@ -86,7 +86,7 @@ class Flow(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowSnapshot(Snapshot):
+class FlowSnapshot(PartSnapshot):
     """Credits of this member as a sender, and what it owes others as a receiver."""
 
     credits: int

@@ -28,7 +28,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Intake, Numbering, Ports, Tracker
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.fragments import WHOLE, Assembly, Cutting, Fragments, split
 from ringcast.core.wire.layout import DATA_SIZE, FRAGMENT_HEADER_SIZE, HEADER_SIZE
@@ -97,7 +97,7 @@ class Fragment(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentSnapshot(Snapshot):
+class FragmentSnapshot(PartSnapshot):
     """Messages that travel in fragments."""
 
     frag_size: int

@@ -12,13 +12,13 @@ from ringcast.core.model.view import NO_VIEW
 from ringcast.core.reliable.windows import ReceiveWindow, SendWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
-from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks, Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import Data
 from ringcast.layers.multicast.settings import MulticastSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class MulticastSnapshot(Snapshot):
+class MulticastSnapshot(PartSnapshot):
     """The windows of messages to the group."""
 
     sent: SentMarks

@@ -33,7 +33,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Receipt, Spec
 from ringcast.core.stack.ports import Control, PairDelivery, Ports
 from ringcast.core.stack.registry import protocol
-from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks, Snapshot
+from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import (
     Frame,
     UnicastAck,
@@ -100,7 +100,7 @@ class Unicast(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnicastSnapshot(Snapshot):
+class UnicastSnapshot(PartSnapshot):
     """The windows of messages for one member alone."""
 
     own: SentMarks

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
-from ringcast.core.stack.snapshot import SentMarks, Snapshot, StackSnapshot
+from ringcast.core.stack.snapshot import PartSnapshot, SentMarks, StackSnapshot
 
 A, B = Address(0xA), Address(0xB)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Example(Snapshot):
+class Example(PartSnapshot):
     """One of each kind of value."""
 
     count: int
