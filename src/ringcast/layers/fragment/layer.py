@@ -102,8 +102,8 @@ class FragmentSnapshot(PartSnapshot):
 
     frag_size: int
     """Bytes of a fragment."""
-    holding: bool
-    """Whether this sender has fragments that wait for room."""
+    holding: int
+    """Messages that this member accepted and that have not left whole."""
     incomplete_bytes: int
     """Bytes of messages of which fragments are missing."""
     incomplete: Mapping[str, str]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,10 @@ SIZE = {"view-size": "a view has two members or more"}
 def _registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test registers in copies of the tables."""
     monkeypatch.setattr(checks, "_checks", {about: [*c] for about, c in checks._checks.items()})
-    before = dict(CAUSES), dict(GUARANTEES), dict(evidence.KINDS)
+    tables: tuple[dict[str, Any], ...] = (CAUSES, GUARANTEES, evidence.KINDS)
+    before = [dict(table) for table in tables]
     yield
-    for table, old in zip((CAUSES, GUARANTEES, evidence.KINDS), before, strict=True):
+    for table, old in zip(tables, before, strict=True):
         table.clear()
         table.update(old)
 
