@@ -145,7 +145,7 @@ def of(spec: type[Spec]) -> Registration:
     found = _by_name.get(spec.__name__)
     if found is None or found.spec is not spec:
         raise ConfigError(
-            f"{spec.__name__} is no protocol: register it with @protocol(…), or give"
+            f"{spec.__name__} is not a protocol: register it with @protocol(…), or give"
             f" {', '.join(names())}"
         )
     return found

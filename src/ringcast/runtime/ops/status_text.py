@@ -61,7 +61,7 @@ def explanation(statuses: Sequence[Plain]) -> str:
 
 
 def overview(statuses: Sequence[Plain]) -> str:
-    """What each member says, one paragraph a member."""
+    """What each member says, one paragraph per member."""
     return "\n\n".join("\n".join(map(printable, _member(status))) for status in statuses)
 
 

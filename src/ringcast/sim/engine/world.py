@@ -216,7 +216,7 @@ class World:
         now = self.now = self.checker.now = calendar.next
         self._effort += 1
         if self._effort_max is not None and self._effort > self._effort_max:
-            raise Timeout(f"after {self._effort:,} steps and frames there is no rest: a storm")
+            raise Timeout(f"after {self._effort:,} steps and frames it is still busy: a storm")
         for member, datagrams in calendar.pop().items():
             if member.wake_at <= now:
                 member.wake_at = float("inf")

@@ -115,7 +115,7 @@ def test_a_protocol_of_a_user_goes_through_toml_by_either_name() -> None:
 
 
 def test_a_spec_that_is_not_registered_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Stamp is no protocol: register it"):
+    with pytest.raises(ConfigError, match="Stamp is not a protocol: register it"):
         presets.lan().insert(Stamp())
 
 
