@@ -173,7 +173,7 @@ class FailureDetectorPart(Part):
         self._plan()
 
     def _plan(self) -> None:
-        """Whom to watch and who watches: the neighbours in the ring of those who are there."""
+        """The members to watch and the watchers: the neighbours in the ring of present members."""
         assert self._view is not None
         me, absent = self.env.me, self._absent
         ring = [member for member in self._view if member == me or member not in absent]

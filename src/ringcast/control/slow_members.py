@@ -146,7 +146,7 @@ class SlowMembersPart(Part):
 def holding_back(
     me: Address, positions: dict[Address, int], before: dict[Address, int]
 ) -> set[Address]:
-    """Who keeps the sender `me` waiting, by where members stand now and stood at the last look.
+    """The members that keep the sender `me` waiting, by their positions now and at the last look.
 
     When all are equally slow nobody holds anybody back; one that does not move at all always does.
     """

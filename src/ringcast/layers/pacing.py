@@ -109,9 +109,9 @@ class PacingLayer(Layer):
         self._turns: deque[Address] = deque()
         """The other members, the next to be asked first."""
         self._slowest: list[Address] = []
-        """Who answered last, the latest first."""
+        """The members that answered last, the latest first."""
         self._benched: dict[Address, float] = {}
-        """Who was passed over, and until when it is not asked."""
+        """The members that were passed over, and until when they are not asked."""
         self._suspects: set[Address] = set()
         self._rtt = RttEstimator(spec.patience / 5)
         self._came: dict[Address, int] = {}
@@ -172,7 +172,7 @@ class PacingLayer(Layer):
             self.env.out.send(CreditRequest(request.high, 0, 0), member)
 
     def _choose(self) -> list[Address]:
-        """Who is asked: those that were the slowest, and others in turn."""
+        """The members to ask: those that were the slowest, and others in turn."""
         chosen = dict.fromkeys(self._slowest)
         for _ in range(len(self._turns)):
             if len(chosen) >= self.spec.asked:
@@ -235,7 +235,7 @@ class PacingLayer(Layer):
         self._excuse(member)
 
     def _excuse(self, member: Address) -> None:
-        """Nobody waits for this member's answers any more."""
+        """No sender waits for this member's answers any more."""
         for request in self._requests:
             if member in request.missing:
                 request.missing.remove(member)

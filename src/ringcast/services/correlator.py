@@ -47,7 +47,7 @@ ERROR_MAX = 2_000
 """Characters of a reason that is sent."""
 
 OutgoingMessage = tuple[Address | None, bytes, int]
-"""Whom a message is for, the message and its flag."""
+"""The receiver of a message, the message and its flag."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,7 +88,7 @@ class World:
         self.now = 0.0
         self.observer = observer
         self.members: dict[str, Member] = {}
-        """Everybody who was ever started, by name."""
+        """Every member that was ever started, by name."""
         self.frames: Counter[str] = Counter()
         """How many frames of each kind were sent."""
         self.lost: Counter[str] = Counter()
@@ -322,7 +322,7 @@ class World:
         self.done(None, "partition " + " | ".join(" ".join(side) for side in names))
 
     def heal(self) -> None:
-        """Everybody reaches everybody again; loss and rules stay."""
+        """All members reach each other again; loss and rules stay."""
         self.network.partitions.heal()
         self.done(None, "heal")
 
