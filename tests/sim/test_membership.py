@@ -36,7 +36,7 @@ def expect_one_view(world: World, *members: Member, seconds: float = 60.0) -> No
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_eight_start_together(seed: int) -> None:
+def test_eight_members_that_start_together_form_one_view(seed: int) -> None:
     world, members = world_of(seed, *"abcdefgh")
     assert len({member.view for member in members}) == 1
     expect_one_view(world, *members)

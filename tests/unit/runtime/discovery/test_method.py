@@ -69,7 +69,7 @@ def test_an_unknown_method_is_refused() -> None:
         sync.join("g", spec)
 
 
-def test_settings_choose_methods() -> None:
+def test_the_settings_of_discovery_choose_methods() -> None:
     spec = Discovery(dns="a:7", file="/shared", methods=("list:/all",))
     assert list(chosen_methods(spec)) == [
         ("a:7", "dns", "a:7"),
