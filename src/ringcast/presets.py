@@ -17,7 +17,7 @@ from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.pacing import Pacing
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp

@@ -32,7 +32,7 @@ from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.pacing import Pacing
 from ringcast.layers.sequencer import Sequencer
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.transports import Memory, Tcp, Udp
 

@@ -12,7 +12,7 @@ import ringcast
 from ringcast import Message, Outcome, Replies, sync
 from ringcast.layers.faults import Faults
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.runtime.api.handlers import OnCall
 from tests.runtime.members import processes
 from tests.runtime.serving import drain, echo, serve, servers

@@ -15,7 +15,7 @@ import ringcast
 from ringcast import Batch, ViewChange, sync
 from ringcast.core.model.batch import Payload
 from ringcast.layers.faults import Faults
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from tests.runtime.serving import drain, serve
 from tests.runtime.support import (
     SOON,

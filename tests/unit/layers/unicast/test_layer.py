@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from ringcast.core.model.address import Address
 from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import UnicastAck, UnicastData, UnicastLast
-from ringcast.errors import ConfigError
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import LATENCY, Member, Net, bad_network, lose, numbered
 from tests.unit.layers.pair import A, B, C, is_data, layer, pair, send_each
@@ -211,24 +210,7 @@ def test_connection_ids_are_never_0_and_rise() -> None:
     assert conns[-1] < 2**64
 
 
-# --- settings and snapshot ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        *("capacity", "max_bytes", "ack_threshold", "request_ranges", "request_messages"),
-        *("remembered_peers", "xmit_interval"),
-    ],
-)
-def test_settings_below_their_bounds_are_refused(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"Unicast.{field} is 0"):
-        Unicast(**{field: 0})
-
-
-def test_a_delay_above_the_interval_is_refused() -> None:
-    with pytest.raises(ConfigError, match="request_delay"):
-        Unicast(request_delay=0.2)
+# --- snapshot -----------------------------------------------------------------------------------
 
 
 def test_the_snapshot_has_the_marks() -> None:
