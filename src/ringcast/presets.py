@@ -115,7 +115,7 @@ def bulk() -> StackSpec:
     """
     window = NakAck4(
         max_bytes=64_000_000,  # Messages of up to half of it cost one ack each, and no more.
-        flight_bytes=64_000_000,  # Pace sees to that.
+        flight_bytes=64_000_000,  # Pacing sees to that.
         request_messages=32,  # So that a repair is no burst either.
         retain=False,
     )

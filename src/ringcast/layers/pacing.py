@@ -1,4 +1,4 @@
-"""Pace: a sender goes no faster than the receivers empty their sockets.
+"""Pacing: a sender goes no faster than the receivers empty their sockets.
 
 For whole large messages to be under way, and one ack a message to be enough, the window has to be
 larger than a message. But no socket buffer holds that much at once. So the sender asks now and then

@@ -270,7 +270,7 @@ class StateRequester:
         assert self._begin is not None
         view, handed = self.control.view, self.numbering.handed()
         assert view is not None
-        # In a later view than the giver's, everybody has what was sent in that one.
+        # In a later view than the provider's, all members have what was sent in that one.
         return view.id.number >= self._begin.view.number and all(
             handed.get(sender, seqno) >= seqno for sender, seqno in self._begin.marks
         )
