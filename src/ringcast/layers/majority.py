@@ -105,6 +105,8 @@ class MajorityLayer(Layer):
         """The last view that a majority has agreed on, as far as this member knows."""
         self.before = NOTHING
         """The one before it, when this member agreed itself; for checks."""
+        self.uncounted: frozenset[Address] = frozenset()
+        """Those that had left, and were not counted, when this member agreed; for checks."""
         self.left: set[Address] = set()
         """Those that have left in order since then."""
         self._attempts: list[AgreedView] = []
@@ -232,7 +234,7 @@ class MajorityLayer(Layer):
 
     def _agree(self, view: View) -> None:
         self._phase = AGREED
-        self.before = self.agreed
+        self.before, self.uncounted = self.agreed, frozenset(self.left)
         self._learn(AgreedView(view.id, view.members))
         self._known[self.env.me] = self._frame(view)
         if self._is_lost:
