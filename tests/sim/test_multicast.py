@@ -6,8 +6,10 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.model.address import Address
+from ringcast.core.model.batch import Batch
 from ringcast.core.wire.codec import encode, group_id
 from ringcast.core.wire.frames import Ack
+from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.sim import Member, World
 from ringcast.spec import StackSpec
@@ -247,3 +249,26 @@ def test_a_member_two_views_behind_is_given_nothing_of_the_view_between() -> Non
     d.resume()
     world.run(1.0)
     assert world.check() == []
+
+
+@BOTH
+def test_what_a_broken_member_made_up_of_another_is_forgotten_with_the_next_view(
+    preset: Callable[[], StackSpec],
+) -> None:
+    world = World(seed=4, spec=preset())
+    a, b, c, d = world.join("a", "b", "c", "d")
+    layer = next(part for part in c.stack.parts if isinstance(part, ReliableMulticast))
+    window = layer.windows[a.me]
+    layer._hand_up(a.me, window.put(Batch(a.me, [b"made up"] * 4, 28, first=1)))
+    window.expect(6)
+    layer._gaps.note(a.me, window)
+    d.crash()
+    world.run_until(lambda: world.united, 10.0, "a view without d")
+    for member in (a, b, c):
+        member.send(numbered(member.name, 20))
+    world.settle()
+    assert [bytes(m.payload) for m in c.delivered if m.sender == a.me] == [
+        *[b"made up"] * 4,
+        *numbered("a", 20),
+    ]
+    assert c.stack.counters["skipped"] == 0

@@ -203,9 +203,10 @@ class AckSender:
         """Ack the members of a new view."""
         for member in installation.left:
             self._unacked.pop(member, None)
-        for member in installation.joined:
-            if member != self._env.me:
-                self._unacked[member] = _Unacked(installation.starts[member])
+        for member, window in self._group.windows.items():
+            unacked = self._unacked.get(member)
+            if unacked is None or unacked.acked > window.delivered:
+                self._unacked[member] = _Unacked(window.delivered)
         assert self._unacked.keys() == self._group.windows.keys()
 
     def _ack(self, sender: Address, window: ReceiveWindow) -> None:

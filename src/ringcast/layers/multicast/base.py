@@ -337,7 +337,7 @@ class ReliableMulticast(Layer):
     def on_view(self, installation: Installation) -> None:
         self._flush.thaw()
         self._peer_repair.clear()
-        for member in installation.left:
+        for member in (*installation.left, *self._group.ahead(installation)):
             self._early.forget(member)
             self._gaps.forget(member)
         self._group.install(installation)

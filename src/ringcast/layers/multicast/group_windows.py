@@ -65,18 +65,24 @@ class GroupWindows:
             window = self.windows.pop(member, None)
             if window is not None and window.keep:
                 self.departed[member] = window
-        for member in installation.joined:
+        for member in (*installation.joined, *self.ahead(installation)):
             if member != me:
-                start = installation.starts[member]
                 self.windows[member] = ReceiveWindow(
                     self.sent.capacity,
-                    start,
+                    installation.starts[member],
                     self._keep,
                     self._env.counters,
                     self.sent.max_bytes,
                 )
         assert self.windows.keys() == set(view.members) - {me}
         assert self.start <= self.sent.high
+
+    def ahead(self, installation: Installation) -> list[Address]:
+        """The members of which more was handed up than they have sent until this view: another
+        member, which is broken, has made it up."""
+        starts = installation.starts
+        windows = self.windows.items()
+        return [m for m, window in windows if m in starts and window.handed > starts[m]]
 
     def purge_sent(self, up_to: int) -> bool:
         """Free own messages that all members have; whether there were any."""

@@ -39,6 +39,19 @@ def test_a_member_that_returns_with_the_view_that_it_left_gets_a_new_window() ->
     assert parts.group.windows[B].handed == 5
 
 
+def test_a_window_that_is_ahead_of_its_sender_is_made_anew_with_the_view() -> None:
+    """A broken member has sent messages in another one's name; those that stay are as they were."""
+    parts = Parts()
+    for sender in (B, C):
+        parts.group.windows[sender].put(run(1, 4, sender))
+    change = installation(A, B, C, old=(A, B, C), number=2, starts={B: 2, C: 4})
+    assert parts.group.ahead(change) == [B]
+    kept = parts.group.windows[C]
+    parts.group.install(change)
+    assert parts.group.windows[B].handed == parts.group.windows[B].high == 2
+    assert parts.group.windows[C] is kept
+
+
 def test_own_frames_carry_the_view_and_the_low_mark() -> None:
     parts = Parts()
     parts.send(3)
