@@ -37,7 +37,7 @@ from ringcast.layers.pacing import PacingLayer
 from ringcast.layers.sequencer import SequencerLayer
 from ringcast.ringbuffer import faulty
 from ringcast.ringbuffer import ring as lockfree
-from ringcast.services import state_requester as seeker
+from ringcast.services import state_requester as requester
 from ringcast.services.state_cutoff import StateCutoff
 from ringcast.services.state_requester import StateRequester
 
@@ -166,7 +166,7 @@ def a_state_counts_before_what_is_in_it() -> None:
 
 def half_a_state_is_kept() -> None:
     """Let a newcomer not mind that whoever gives the state is gone."""
-    seeker.UNDER_WAY = frozenset()
+    requester.UNDER_WAY = frozenset()
 
 
 def a_newcomer_gets_all_messages() -> None:
@@ -325,7 +325,10 @@ PROTECTIONS = (
     Protection(
         only_the_sender_is_asked, MEMBERSHIP + "test_what_a_leaver_sent_is_had_from_the_others"
     ),
-    Protection(duplicates_are_handed_up, MULTICAST + "test_every_datagram_twice"),
+    Protection(
+        duplicates_are_handed_up,
+        MULTICAST + "test_datagrams_that_all_arrive_twice_are_delivered_once",
+    ),
     Protection(
         no_checksum,
         "tests/properties/test_codec.py::test_a_hundred_thousand_mutated_datagrams_are_dropped",

@@ -84,7 +84,8 @@ PRINTERS = ("ringcast.cli", "ringcast.sim.text.show")
 
 PLAIN = re.compile(
     r"\b(whoever|somebody|so (many|much) (bytes|messages|times|instants|virtual|of it|is)"
-    r"|(?<!there )is no (number|member of|command|terminal|address|call)"
+    r"|(?<!there )(is|are) no (number|member of|command|terminal|address|call"
+    r"|protocol|setting|step|trace|frame|endpoint)"
     r"|(one|a) (file|row|line|object|test|entry|frame|field|setting) a [a-z]+)\b",
     re.IGNORECASE,
 )

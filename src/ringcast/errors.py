@@ -10,7 +10,7 @@
     ├── JoinFailed        no group was joined; the sentence says what was tried
     ├── StateFailed       the group has a state, and no member could provide it
     └── RemoteError       a peer sent something wrong: counted and dropped, never seen by users
-        ├── Malformed     bytes that are no frame
+        ├── Malformed     bytes that are not a frame
         ├── WrongVersion  a frame of another version of the protocol
         ├── WrongGroup    a frame of another group
         ├── NotForMe      a frame for another member
@@ -77,7 +77,7 @@ class RemoteError(RingcastError):
 
 
 class Malformed(RemoteError):
-    """Bytes that are no frame."""
+    """Bytes that are not a frame."""
 
     reason = "malformed"
 

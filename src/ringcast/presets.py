@@ -17,7 +17,7 @@ from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.pacing import Pacing
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
@@ -115,7 +115,7 @@ def bulk() -> StackSpec:
     """
     window = NakAck4(
         max_bytes=64_000_000,  # Messages of up to half of it cost one ack each, and no more.
-        flight_bytes=64_000_000,  # Pace sees to that.
+        flight_bytes=64_000_000,  # Pacing sees to that.
         request_messages=32,  # So that a repair is no burst either.
         retain=False,
     )

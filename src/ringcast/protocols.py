@@ -20,6 +20,7 @@ from ringcast.control.stability import Stability
 from ringcast.core.stack import registry
 from ringcast.core.stack.part import Installation, Layer, Part, Spec
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.layers.compress.layer import Compress
 from ringcast.layers.faults import Faults
@@ -31,7 +32,7 @@ from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.pacing import Pacing
 from ringcast.layers.sequencer import Sequencer
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.transports import Memory, Tcp, Udp
 
@@ -56,6 +57,7 @@ __all__ = [
     "NakAck4",
     "Pacing",
     "Part",
+    "PartSnapshot",
     "PathMtu",
     "Sequencer",
     "SlowMembers",

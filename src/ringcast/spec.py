@@ -75,7 +75,7 @@ class StackSpec:
         for full, value in settings.items():
             protocol, dot, name = full.rpartition(".")
             if not dot:
-                raise ConfigError(f'{full} is no setting: name its protocol, "NakAck4.{full}"')
+                raise ConfigError(f'{full} is not a setting: name its protocol, "NakAck4.{full}"')
             own = changes.setdefault(self[protocol].role, {})
             if name in own:
                 raise ConfigError(f"{full} is set twice: give one value")

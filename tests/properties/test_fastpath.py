@@ -1,4 +1,4 @@
-"""The express lane reads and writes the very bytes of the codec, and lets nothing else through."""
+"""The fast path reads and writes the very bytes of the codec, and lets nothing else through."""
 
 import random
 from collections import Counter

@@ -217,7 +217,9 @@ def test_the_largest_control_frames(target: Target, kind: type[Frame], items: in
 
 @pytest.mark.parametrize("size", [0, 1, 5_000])
 @pytest.mark.parametrize("is_pair", [False, True])
-def test_the_largest_runs(target: Target, size: int, is_pair: bool) -> None:
+def test_the_largest_runs_of_a_hostile_sender_are_bounded(
+    target: Target, size: int, is_pair: bool
+) -> None:
     messages = (DATAGRAM_MAX - 200) // size if size else 65_536
     payloads = [bytes(size)] * messages
     view = ViewId(target.view.id.number + 1, target.view.coordinator)

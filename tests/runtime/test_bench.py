@@ -113,7 +113,7 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
         assert process.wait(SOON) == 1
 
 
-def test_groups_form() -> None:
+def test_bench_form_measures_groups() -> None:
     with Namespace() as network:
         assert [group.members for group in form([2, 3], network)] == [2, 3]
 

@@ -12,7 +12,7 @@ import ringcast
 from ringcast import Message, Outcome, Replies, sync
 from ringcast.layers.faults import Faults
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.runtime.api.handlers import OnCall
 from tests.runtime.members import processes
 from tests.runtime.serving import drain, echo, serve, servers
@@ -22,7 +22,7 @@ from tests.runtime.support import SOON, SPECS, come_back, group_name, memory, ru
 
 
 @pytest.mark.parametrize("kind", SPECS)
-def test_everybody_answers(kind: str) -> None:
+def test_all_members_answer_a_call(kind: str) -> None:
     async def run() -> Replies:
         name = group_name()
         async with ringcast.join(name, SPECS[kind](None), on_call=echo) as a:
@@ -98,7 +98,7 @@ def test_calls_get_over_loss() -> None:
     asyncio.run(run())
 
 
-def test_handlers_may_wait() -> None:
+def test_a_handler_of_calls_may_wait() -> None:
     order: list[str] = []
 
     async def handler(message: Message) -> bytes:

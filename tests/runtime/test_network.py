@@ -157,7 +157,7 @@ def test_both_sides_call_at_once() -> None:
 
 
 @pytest.mark.parametrize("transport", [Tcp(bind="::1"), Udp(bind="::1", multicast="")])
-def test_ipv6(transport: Tcp | Udp) -> None:
+def test_a_group_forms_over_ipv6(transport: Tcp | Udp) -> None:
     with sync.join(group_name(), seeded(transport, None), timeout=SOON) as a:
         assert a.endpoint.startswith("[::1]:")
         with sync.join(a._member.group, seeded(transport, a.endpoint), timeout=SOON) as b:

@@ -143,6 +143,9 @@ SNIPPETS = (
         'assert command(["keygen", "group.key"]) == 0\n',
     ),
     Snippet(page="simulator", index=0),
+    Snippet(page="extend", index=0),
+    Snippet(page="extend", index=1),
+    Snippet(page="extend", index=2),
     Snippet(
         page="sink",
         index=1,

@@ -15,7 +15,7 @@ import ringcast
 from ringcast import Batch, ViewChange, sync
 from ringcast.core.model.batch import Payload
 from ringcast.layers.faults import Faults
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from tests.runtime.serving import drain, serve
 from tests.runtime.support import (
     SOON,
@@ -284,7 +284,7 @@ def test_the_first_member_has_none() -> None:
         assert take_bytes(group, 1) == [b"x"]
 
 
-def test_nobody_gives_one() -> None:
+def test_a_state_that_no_member_has_is_none() -> None:
     name = group_name()
     with (
         sync.join(name, memory()) as a,

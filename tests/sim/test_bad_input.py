@@ -39,7 +39,7 @@ def expect_nothing_changed(world: World) -> None:
     assert world.check() == []
 
 
-def test_random_bytes(world: World) -> None:
+def test_random_bytes_are_dropped(world: World) -> None:
     rng, b = Random(5), world.members["b"]
     for size in range(500):
         world.inject(rng.randbytes(size), b)

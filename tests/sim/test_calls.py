@@ -28,7 +28,7 @@ def group(world: World, *names: str) -> list[Member]:
     return members
 
 
-def test_everybody_answers() -> None:
+def test_all_members_answer_a_call() -> None:
     world = World(1, LAN)
     a, b, c = members = group(world, "a", "b", "c")
     call = a.call(b"?")
@@ -40,7 +40,7 @@ def test_everybody_answers() -> None:
     assert world.check() == []
 
 
-def test_some_answer() -> None:
+def test_some_members_answer_a_call() -> None:
     world = World(2, LAN)
     a, b, c = group(world, "a", "b", "c")
     call = a.call(b"?", to=[c, b])

@@ -230,7 +230,7 @@ def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
         lambda: sender.view is not None and still.me not in sender.view, 1.25 * 2.0 + 1.0
     )
     assert world.now - evicted >= 2.0
-    reasons = [m.stack.snapshot()["membership"] for m in (sender, other)]
+    reasons = [m.stack.snapshot().roles["membership"] for m in (sender, other)]
     assert "held the group back" in str(reasons), "the coordinator knows why, for the live view"
     world.run_until(lambda: len(other.delivered) == 100, seconds=2.0)
     still.idle()

@@ -43,7 +43,9 @@ def test_two_senders_and_three_members(preset: Callable[[], StackSpec]) -> None:
 
 
 @BOTH
-def test_every_datagram_twice(preset: Callable[[], StackSpec]) -> None:
+def test_datagrams_that_all_arrive_twice_are_delivered_once(
+    preset: Callable[[], StackSpec],
+) -> None:
     world = World(seed=2, spec=preset(), duplicate=1.0)
     a, b, _ = world.join("a", "b", "c")
     sent = {a: numbered("a", 500), b: numbered("b", 500)}
@@ -72,7 +74,7 @@ def test_a_member_that_the_sender_cannot_reach_gets_the_messages_from_another(
 
 
 @BOTH
-def test_ten_percent_loss(preset: Callable[[], StackSpec]) -> None:
+def test_everything_arrives_at_ten_percent_loss(preset: Callable[[], StackSpec]) -> None:
     world = World(seed=3, spec=preset(), loss=0.1)
     a, b, _ = world.join("a", "b", "c")
     sent = {a: numbered("a", 1000), b: numbered("b", 1000)}

@@ -7,7 +7,7 @@ import pytest
 from ringcast import presets
 from ringcast.core.model.batch import Message
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.layers.unicast.layer import Unicast
+from ringcast.layers.unicast.settings import Unicast
 from ringcast.services.calls import PendingCall
 from ringcast.services.state_requester import OVER
 from ringcast.sim import Member, World

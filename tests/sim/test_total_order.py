@@ -1,13 +1,17 @@
 """Total order in simulated groups: one order everywhere, whatever happens to members."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from ringcast import presets
 from ringcast.core.model.address import Address
+from ringcast.core.stack.part import Spec
 from ringcast.errors import ConfigError
+from ringcast.layers.compress.layer import Compress
 from ringcast.layers.large import LargeMessages
+from ringcast.layers.majority import Majority
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.layers.sequencer import Sequencer, SequencerLayer
 from ringcast.sim import Member, World
@@ -123,6 +127,77 @@ def test_partitions_have_an_order_each_and_one_after_the_merge() -> None:
     assert order_of(a) == order_of(b)
     assert order_of(c) == order_of(d)
     assert order_of(a)[-40:] == order_of(c)[-40:]
+    assert world.check() == []
+
+
+def under_load(world: World, steps: int, pause: float) -> None:
+    """Let every member send now and then, while its queue is not long."""
+    rng = random.Random(steps)
+    for _ in range(steps):
+        for member in world.running:
+            if member.view is not None and member.queued < 100:
+                member.send([b"{price: %d}" % rng.randrange(99)] * rng.choice((1, 1, 20)))
+        world.run(pause)
+
+
+def cut_pairs(world: World) -> None:
+    """One pair of members after the other does not hear each other, or one of them does not."""
+    rng = random.Random(5)
+    for _ in range(4):
+        one, other = rng.sample(world.running, 2)
+        ways = [world.link(one, other), world.link(other, one)][: rng.choice((1, 2))]
+        for way in ways:
+            way.loss = 1.0
+        under_load(world, 15, rng.choice((0.002, 0.1, 0.3)))
+        for way in ways:
+            way.loss = world.loss
+        under_load(world, 5, 0.05)
+
+
+def merge_again_and_again(world: World) -> None:
+    """Two groups with a sequencer each become one while both send."""
+    for sides in (("ab", "cde"), ("ace", "bd"), ("a", "bcde")):
+        world.partition(*sides)
+        under_load(world, 12, 0.2)
+        world.heal()
+        under_load(world, 12, 0.1)
+
+
+def crash_in_a_row(world: World) -> None:
+    """The next sequencer crashes before the group has noticed that the last one did."""
+    for name, pause in (("a", 0.001), ("b", 1.5), ("c", 2.0)):
+        under_load(world, 20, 0.002)
+        world.members[name].crash()
+        world.run(pause)
+    world.start("f")
+    under_load(world, 30, 0.05)
+
+
+def restart_members(world: World) -> None:
+    """Members crash and come back at once, at the same place, the sequencer among them."""
+    for name, pause in (("a", 0.0), ("c", 0.01), ("b", 2.0), ("a", 0.5)):
+        under_load(world, 20, 0.002)
+        world.run(pause)
+        world.members[name].restart()
+        under_load(world, 10, 0.05)
+
+
+@pytest.mark.parametrize("added", [(), (Compress(algorithm="zlib", threshold=1), Majority())])
+@pytest.mark.parametrize(
+    "happens", [cut_pairs, merge_again_and_again, crash_in_a_row, restart_members]
+)
+def test_the_order_survives(happens: Callable[[World], None], added: tuple[Spec, ...]) -> None:
+    spec = presets.lan().with_total_order().replace("NakAck4", capacity=64).insert(*added)
+    world = World(seed=8, spec=spec, loss=0.05)
+    world.join(*"abcde")
+    happens(world)
+    world.run_until(lambda: world.united, 60, "one view")
+    if all(not isinstance(protocol, Majority) for protocol in spec):
+        for member in world.running:
+            member.send([b"end"] * 5)
+        world.settle(60)
+        ends = {tuple(order_of(member)[-20:]) for member in world.running}
+        assert len(ends) == 1
     assert world.check() == []
 
 

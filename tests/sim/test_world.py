@@ -160,7 +160,7 @@ def test_a_slow_link_takes_its_time() -> None:
     assert world.now - started > 1.0
 
 
-def test_random_addresses() -> None:
+def test_a_world_with_random_addresses_works_alike() -> None:
     world = World(seed=1, spec=presets.lan(), addresses="random")
     a, b = world.join("a", "b")
     assert a.me > 2**32

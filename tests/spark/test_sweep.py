@@ -155,7 +155,7 @@ def test_nothing_within_the_bounds_names_the_nearest(good: Sweep, tmp_path: Path
     assert not (tmp_path / write.BEST).exists()
 
 
-def test_the_files(good: Sweep, tmp_path: Path) -> None:
+def test_a_sweep_writes_its_files(good: Sweep, tmp_path: Path) -> None:
     place = write.prepare(tmp_path / "a" / "b")
     assert [file.name for file in write.write(good, place)] == [write.RUNS, write.PAGE, write.BEST]
     assert pq.read_table(place / write.RUNS).num_rows == 16

@@ -47,7 +47,7 @@ def test_every_setting_has_a_sentence_and_every_number_a_unit(protocol: str) -> 
         ("tcp", "Tcp", "connections_max", "connections"),
     ],
 )
-def test_units(preset: str, protocol: str, name: str, expected: str) -> None:
+def test_values_have_their_units(preset: str, protocol: str, name: str, expected: str) -> None:
     assert setting(explain(preset).protocols, protocol, name).unit == expected
 
 

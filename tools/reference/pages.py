@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference import api, commands, frames, log_events, settings, timers
+from tools.reference import api, commands, frames, log_events, settings, stats, timers
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -16,4 +16,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "log-events.md": log_events.page,
     "python.md": api.page,
     "timers.md": timers.page,
+    "stats.md": stats.page,
 }

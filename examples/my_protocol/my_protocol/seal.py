@@ -12,7 +12,7 @@ from ringcast.core.model.events import Skipped
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.errors import ConfigError
-from ringcast.protocols import Layer, Spec, protocol
+from ringcast.protocols import Layer, PartSnapshot, Spec, protocol
 
 SIZE = 16
 """Bytes of a seal."""
@@ -35,6 +35,14 @@ class Seal(Spec):
     def build(self, env: Env) -> SealLayer:
         """The layer with these settings."""
         return SealLayer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SealSnapshot(PartSnapshot):
+    """What `stats()["seal"]` has."""
+
+    broken: int
+    """Messages whose seal did not match."""
 
 
 class SealLayer(Layer):
@@ -79,5 +87,5 @@ class SealLayer(Layer):
     def _seal(self, payload: Payload) -> bytes:
         return blake2b(payload, key=self._key, digest_size=SIZE).digest()
 
-    def snapshot(self) -> dict[str, object]:
-        return {"broken": self.env.counters[BROKEN]}
+    def snapshot(self) -> SealSnapshot:
+        return SealSnapshot(broken=self.env.counters[BROKEN])

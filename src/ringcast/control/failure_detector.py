@@ -37,6 +37,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Control, FailureWatch, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 from ringcast.errors import ConfigError
 
@@ -113,6 +114,14 @@ class Accusation:
     """Whether this member has told the candidates, by a hint or since the accused is silent."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class FailureSnapshot(PartSnapshot):
+    """What this member believes of the others."""
+
+    suspected: tuple[Address, ...]
+    """The members that give no sign of life."""
+
+
 class FailureDetectorPart(Part):
     """Sends signs of life, watches others, and verifies accusations."""
 
@@ -164,7 +173,7 @@ class FailureDetectorPart(Part):
         self._plan()
 
     def _plan(self) -> None:
-        """Whom to watch and who watches: the neighbours in the ring of those who are there."""
+        """The members to watch and the watchers: the neighbours in the ring of present members."""
         assert self._view is not None
         me, absent = self.env.me, self._absent
         ring = [member for member in self._view if member == me or member not in absent]
@@ -361,5 +370,5 @@ class FailureDetectorPart(Part):
         doubted = self._absent | self._accused.keys()
         return any(member not in doubted and member != self.env.me for member in self._view)
 
-    def snapshot(self) -> dict[str, object]:
-        return {"suspected": [str(member) for member in sorted(self.suspected)]}
+    def snapshot(self) -> FailureSnapshot:
+        return FailureSnapshot(suspected=tuple(sorted(self.suspected)))

@@ -14,6 +14,7 @@ bound the policy says what is done:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -23,6 +24,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Brake, Control, Ports, ViewChanger
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 
 CHECKS_PER_BOUND = 8
@@ -55,6 +57,16 @@ class SlowMembers(Spec):
     def build(self, env: Env) -> SlowMembersPart:
         """The part with these settings."""
         return SlowMembersPart(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowMembersSnapshot(PartSnapshot):
+    """The members that hold this one back."""
+
+    policy: str
+    """What is done about them: "wait", "skip" or "evict"."""
+    held_back: Mapping[str, float]
+    """By name: the seconds for which a member has held this one back."""
 
 
 class SlowMembersPart(Part):
@@ -122,21 +134,19 @@ class SlowMembersPart(Part):
             reason = f"held the group back for {stretch:.3g} seconds, as seen by {name}"
             self._membership.evict(member, reason)
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> SlowMembersSnapshot:
         view = self._view
-        return {
-            "policy": self.spec.policy,
-            "held_back": {
-                str(member) if view is None else view.name(member): round(seconds, 3)
-                for member, seconds in self.held_back.items()
-            },
+        held_back = {
+            str(member) if view is None else view.name(member): round(seconds, 3)
+            for member, seconds in self.held_back.items()
         }
+        return SlowMembersSnapshot(policy=self.spec.policy, held_back=held_back)
 
 
 def holding_back(
     me: Address, positions: dict[Address, int], before: dict[Address, int]
 ) -> set[Address]:
-    """Who keeps the sender `me` waiting, by where members stand now and stood at the last look.
+    """The members that keep the sender `me` waiting, by their positions now and at the last look.
 
     When all are equally slow nobody holds anybody back; one that does not move at all always does.
     """

@@ -25,6 +25,7 @@ without it goes on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -33,6 +34,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Ports, Rounds, StableMarks, Table
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame, SenderMarks, Stable, Vote
 from ringcast.errors import ConfigError
 
@@ -67,6 +69,18 @@ class Stability(Spec):
     def build(self, env: Env) -> StabilityPart:
         """The part with these settings."""
         return StabilityPart(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilitySnapshot(PartSnapshot):
+    """What is stable: delivered by all members of the view."""
+
+    stable: Mapping[Address, int]
+    """By sender: its messages up to here are stable."""
+    waits_for: tuple[Address, ...]
+    """The members whose vote the round waits for, where this member counts the votes."""
+    unstable: int
+    """Messages that the application has taken and that are not stable."""
 
 
 class StabilityPart(Part):
@@ -277,11 +291,11 @@ class StabilityPart(Part):
         self._voted, self._progressed, self._is_new = False, False, True
         self._set_timer()
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> StabilitySnapshot:
         is_counting = self._view is not None and self._view.coordinator == self.env.me
         missing = [m for m in self._view or () if is_counting and m not in self._votes]
-        return {
-            "stable": {str(sender): low for sender, low in self.stable.items()},
-            "waits_for": [str(member) for member in missing] if self._votes else [],
-            "unstable": self._messages,
-        }
+        return StabilitySnapshot(
+            stable=dict(self.stable),
+            waits_for=tuple(missing) if self._votes else (),
+            unstable=self._messages,
+        )

@@ -71,7 +71,7 @@ class MemberProcess:
     ) -> None:
         """Wait until its reports make it so. Raises DemoError: it died, or the time is over.
 
-        may_fail: a report that it has failed is no error.
+        may_fail: a report that it has failed is not an error.
         """
         until = time.monotonic() + seconds
         with self._news:

@@ -24,7 +24,7 @@ class Settings:
     """Seconds without a client after which it leaves. Longer saves a view change where work comes
     now and then; shorter keeps the group small."""
     min_receivers: int = 1
-    """How many members that are no gateways there must be for a message to count as delivered."""
+    """How many members besides gateways there must be for a message to count as delivered."""
 
     key_file: str = ""
     """The name of the key file of a closed group; empty for what the environment says."""
@@ -39,7 +39,7 @@ class Settings:
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"these are no settings of a gateway: {error}") from None
+            raise ConfigError(f"these are not settings of a gateway: {error}") from None
 
     def path_base(self) -> Path:
         """Where the gateway with these settings is, without an ending. Raises ConfigError."""

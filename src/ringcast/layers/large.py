@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ringcast.core.model.address import Address
@@ -35,6 +36,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Numbering, Ports, Taker, Tracker
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.fragments import WHOLE, read_header
 from ringcast.core.wire.frames import Frame, Unacked, Whole
@@ -141,6 +143,16 @@ class _Late:
         """The part whose arrival the deadline is about."""
         self.due = due
         self.is_given_up = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeSnapshot(PartSnapshot):
+    """Large messages that are followed as a whole."""
+
+    unacked: Mapping[int, tuple[Address, ...]]
+    """By the last seqno of a message of this member: the members that have not acked it."""
+    waiting: Mapping[Address, int]
+    """By sender: bytes of whole messages that wait for the application."""
 
 
 class LargeMessagesLayer(Layer):
@@ -369,11 +381,9 @@ class LargeMessagesLayer(Layer):
             if member in message.missing or member in message.behind:
                 self._acked(message, member)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "unacked": {
-                message.last: [str(member) for member in sorted(message.missing | message.behind)]
-                for message in self.unacked.values()
-            },
-            "waiting": {str(sender): r.nbytes for sender, r in self._received.items() if r.nbytes},
-        }
+    def snapshot(self) -> LargeSnapshot:
+        messages = self.unacked.values()
+        return LargeSnapshot(
+            unacked={m.last: tuple(sorted(m.missing | m.behind)) for m in messages},
+            waiting={sender: r.nbytes for sender, r in self._received.items() if r.nbytes},
+        )

@@ -28,12 +28,13 @@ from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import QuorumLost, QuorumRegained
-from ringcast.core.model.view import NO_VIEW, View
+from ringcast.core.model.view import NO_VIEW, View, ViewId
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import AgreedView, Frame, Quorum
 from ringcast.errors import ConfigError
 
@@ -80,6 +81,18 @@ def has_majority(
     return 2 * count >= len(voters)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MajoritySnapshot(PartSnapshot):
+    """Whether this side of a partition may send."""
+
+    has_quorum: bool
+    """Whether it may."""
+    agreed: ViewId
+    """The last view that this member has agreed on."""
+    missing: tuple[Address, ...]
+    """The members of that view that are neither here nor have left in order."""
+
+
 class MajorityLayer(Layer):
     """Lets messages pass in views that a majority has agreed on."""
 
@@ -92,6 +105,8 @@ class MajorityLayer(Layer):
         """The last view that a majority has agreed on, as far as this member knows."""
         self.before = NOTHING
         """The one before it, when this member agreed itself; for checks."""
+        self.uncounted: frozenset[Address] = frozenset()
+        """Those that had left, and were not counted, when this member agreed; for checks."""
         self.left: set[Address] = set()
         """Those that have left in order since then."""
         self._attempts: list[AgreedView] = []
@@ -219,7 +234,7 @@ class MajorityLayer(Layer):
 
     def _agree(self, view: View) -> None:
         self._phase = AGREED
-        self.before = self.agreed
+        self.before, self.uncounted = self.agreed, frozenset(self.left)
         self._learn(AgreedView(view.id, view.members))
         self._known[self.env.me] = self._frame(view)
         if self._is_lost:
@@ -233,9 +248,7 @@ class MajorityLayer(Layer):
         gone = {*present, *self.left}
         return tuple(member for member in self.agreed.members if member not in gone)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "has_quorum": self.has_quorum,
-            "agreed": str(self.agreed.id),
-            "missing": [str(member) for member in self._missing],
-        }
+    def snapshot(self) -> MajoritySnapshot:
+        return MajoritySnapshot(
+            has_quorum=self.has_quorum, agreed=self.agreed.id, missing=self._missing
+        )

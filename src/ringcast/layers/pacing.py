@@ -1,4 +1,4 @@
-"""Pace: a sender goes no faster than the receivers empty their sockets.
+"""Pacing: a sender goes no faster than the receivers empty their sockets.
 
 For whole large messages to be under way, and one ack a message to be enough, the window has to be
 larger than a message. But no socket buffer holds that much at once. So the sender asks now and then
@@ -29,6 +29,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Numbering, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
@@ -81,6 +82,18 @@ class _Request:
         self.is_repeated = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class PacingSnapshot(PartSnapshot):
+    """What is in flight."""
+
+    under_way: int
+    """Bytes that were sent and are not answered for."""
+    asked: tuple[Address, ...]
+    """The members that were asked and have not answered."""
+    slowest: tuple[Address, ...]
+    """The members that answered last; they are asked again."""
+
+
 class PacingLayer(Layer):
     """Asks as a sender, answers as a receiver."""
 
@@ -96,9 +109,9 @@ class PacingLayer(Layer):
         self._turns: deque[Address] = deque()
         """The other members, the next to be asked first."""
         self._slowest: list[Address] = []
-        """Who answered last, the latest first."""
+        """The members that answered last, the latest first."""
         self._benched: dict[Address, float] = {}
-        """Who was passed over, and until when it is not asked."""
+        """The members that were passed over, and until when they are not asked."""
         self._suspects: set[Address] = set()
         self._rtt = RttEstimator(spec.patience / 5)
         self._came: dict[Address, int] = {}
@@ -159,7 +172,7 @@ class PacingLayer(Layer):
             self.env.out.send(CreditRequest(request.high, 0, 0), member)
 
     def _choose(self) -> list[Address]:
-        """Who is asked: those that were the slowest, and others in turn."""
+        """The members to ask: those that were the slowest, and others in turn."""
         chosen = dict.fromkeys(self._slowest)
         for _ in range(len(self._turns)):
             if len(chosen) >= self.spec.asked:
@@ -222,7 +235,7 @@ class PacingLayer(Layer):
         self._excuse(member)
 
     def _excuse(self, member: Address) -> None:
-        """Nobody waits for this member's answers any more."""
+        """No sender waits for this member's answers any more."""
         for request in self._requests:
             if member in request.missing:
                 request.missing.remove(member)
@@ -294,9 +307,9 @@ class PacingLayer(Layer):
         else:
             self._suspects.discard(member)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "under_way": self.under_way,
-            "asked": [str(member) for request in self._requests for member in request.missing],
-            "slowest": [str(member) for member in self._slowest],
-        }
+    def snapshot(self) -> PacingSnapshot:
+        return PacingSnapshot(
+            under_way=self.under_way,
+            asked=tuple(member for request in self._requests for member in request.missing),
+            slowest=tuple(self._slowest),
+        )

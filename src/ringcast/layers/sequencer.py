@@ -40,6 +40,7 @@ from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 
 _ENTRY = struct.Struct("!QQ")
@@ -107,6 +108,16 @@ class _Order(_Kept):
 
 _Item = Batch | Skipped | _Kept
 """What a stream consists of, in its sender's order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequencerSnapshot(PartSnapshot):
+    """The order."""
+
+    sequencer: Address | None
+    """The member that orders; None outside of the group."""
+    held: int
+    """Messages that wait for their place."""
 
 
 class SequencerLayer(Layer):
@@ -256,10 +267,10 @@ class SequencerLayer(Layer):
         self._arrived.clear()
         self._unnamed.clear()
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> SequencerSnapshot:
         runs = (run for items in self._held.values() for run in items if isinstance(run, Batch))
-        held = sum(map(len, runs))
-        return {"sequencer": str(self._members[0]) if self._members else None, "held": held}
+        sequencer = self._members[0] if self._members else None
+        return SequencerSnapshot(sequencer=sequencer, held=sum(map(len, runs)))
 
 
 def _read(payload: Payload) -> Iterator[tuple[Address, int]]:

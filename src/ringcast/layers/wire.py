@@ -16,6 +16,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Part, Spec
 from ringcast.core.stack.ports import Packer
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.codec import FIXED_SIZE, assemble, encode_frame
 from ringcast.core.wire.cut import RANGE_SIZE, REQUEST_SIZE, cut, cut_request, fits
 from ringcast.core.wire.fastpath import encode_pair, encode_run
@@ -84,6 +85,16 @@ class Wire(Spec):
         return WirePart(env, self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WireSnapshot(PartSnapshot):
+    """The size of datagrams."""
+
+    datagram_bytes: int
+    """The largest datagram that this member sends."""
+    datagram_source: str
+    """What sets it: "user", "interface", "view" or "probe"."""
+
+
 class WirePart(Part):
     """Makes datagrams of the outbox."""
 
@@ -116,9 +127,9 @@ class WirePart(Part):
         """Call this once, with the bytes of the next datagram that some path may not carry."""
         self._watcher = watcher
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> WireSnapshot:
         size = self.env.datagram_size
-        return {"datagram_bytes": size.size, "datagram_source": size.source}
+        return WireSnapshot(datagram_bytes=size.size, datagram_source=size.source)
 
     def pack(self, out: Outbox) -> list[Datagram]:
         """The frames of the outbox as datagrams, in order per target; empties the outbox."""

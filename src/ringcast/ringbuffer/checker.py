@@ -26,7 +26,7 @@ from ringcast.ringbuffer.ring import Cell, RingBuffer, Steps
 
 Ring: TypeAlias = "RingBuffer[Added]"
 Schedule: TypeAlias = tuple[int, ...]
-"""Whose step is next, by the actor's place in the run."""
+"""The actor whose step is next, by its place in the run."""
 
 DUPLICATE_STEPS = ("#2 read element", "#4 CAS(null, element)")
 """An add that ends after one of these took its message for a duplicate."""

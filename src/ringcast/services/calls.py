@@ -31,7 +31,7 @@ class PendingCall:
         self.id = id
         self._wanted = wanted
         self._waiting = None if members is None else set(members)
-        """Whose slots are open; None for a call to everybody that has not been sent."""
+        """The members whose slots are open; None for a call to everybody that has not been sent."""
         self._replies: dict[Address, Reply] = {}
         self._answers = 0
         self._over = False
@@ -80,7 +80,7 @@ class Calls:
     def __init__(self, env: Env, owner: Part) -> None:
         self._env = env
         self._owner = owner
-        """Who is given the timers."""
+        """The part that is given the timers."""
         self._open: dict[int, PendingCall] = {}
         self._last = 0
         self.finished: list[PendingCall] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import CALL, SERVICE, Batch, Message, Payload
@@ -16,6 +17,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.inbox import ServicePart
 from ringcast.core.stack.part import Installation
 from ringcast.core.stack.ports import Control, Intake, Numbering, Ports
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame, StatsReply, StatsRequest
 from ringcast.errors import Malformed
 from ringcast.services.calls import Calls, PendingCall, Wait
@@ -45,7 +47,21 @@ ERROR_MAX = 2_000
 """Characters of a reason that is sent."""
 
 OutgoingMessage = tuple[Address | None, bytes, int]
-"""Whom a message is for, the message and its flag."""
+"""The receiver of a message, the message and its flag."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServicesSnapshot(PartSnapshot):
+    """Calls and states."""
+
+    calls: int
+    """Calls of this member that are not done."""
+    unserved: int
+    """Calls in the application's queue that wait for their answer."""
+    giving: tuple[Address, ...]
+    """The joiners that this member gives its state to."""
+    state: str | None
+    """How far this member is with the state that it asked for; None when it needs none."""
 
 
 class RequestCorrelator(ServicePart):
@@ -211,13 +227,13 @@ class RequestCorrelator(ServicePart):
         elif self.requester is not None:
             self.requester.on_timer(name)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "calls": len(self.made),
-            "unserved": self.unserved,
-            "giving": [str(transfer.joiner) for transfer in self.provider.active],
-            "state": None if self.requester is None else self.requester.stage.value,
-        }
+    def snapshot(self) -> ServicesSnapshot:
+        return ServicesSnapshot(
+            calls=len(self.made),
+            unserved=self.unserved,
+            giving=tuple(transfer.joiner for transfer in self.provider.active),
+            state=None if self.requester is None else self.requester.stage.value,
+        )
 
 
 def _marked(batch: Batch, flag: int) -> Batch:

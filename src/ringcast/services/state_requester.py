@@ -72,7 +72,7 @@ class StateRequester:
     def __init__(self, env: Env, owner: Part, post: Post) -> None:
         self._env = env
         self._owner = owner
-        """Who is given the timers."""
+        """The part that is given the timers."""
         self._post = post
         self.control: Control
         self.numbering: Numbering
@@ -220,7 +220,7 @@ class StateRequester:
     # ----------------------------------------------------------------------------------------------
 
     def _candidates(self, after: Address | None) -> list[Address]:
-        """Whom to ask, by seniority, beginning behind a given member."""
+        """The members to ask, by seniority, beginning behind a given one."""
         view = self.control.view
         assert view is not None
         at = view.rank(after) + 1 if after is not None and after in view else 0
@@ -270,7 +270,7 @@ class StateRequester:
         assert self._begin is not None
         view, handed = self.control.view, self.numbering.handed()
         assert view is not None
-        # In a later view than the giver's, everybody has what was sent in that one.
+        # In a later view than the provider's, all members have what was sent in that one.
         return view.id.number >= self._begin.view.number and all(
             handed.get(sender, seqno) >= seqno for sender, seqno in self._begin.marks
         )

@@ -264,7 +264,8 @@ class _TrialRun:
     def _sends(
         self, members: list[Member], start: float
     ) -> Iterator[tuple[float, Member, list[bytes]]]:
-        """Who sends which run when: turn by turn, evenly over the duration; no two payloads alike.
+        """The sender and the time of each run: turn by turn, evenly over the duration; no two
+        payloads alike.
 
         Payloads of less than eight bytes repeat after a while.
         """

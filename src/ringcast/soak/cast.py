@@ -135,7 +135,9 @@ class Cast:
         try:
             recorder.wait_for("failed", lambda m: "failed" in m.heard, FULL_SECONDS, may_fail=True)
             if "full" not in str(recorder.heard["failed"]):
-                raise DemoError(f"{recorder.name} failed otherwise: {recorder.heard['failed']}")
+                raise DemoError(
+                    f"{recorder.name} failed for another reason: {recorder.heard['failed']}"
+                )
         finally:
             recorder.end()
 

@@ -30,7 +30,7 @@ class SoakPlan:
     guests: int = 4
     """Members at the most that come and go besides."""
     rate: int = 500
-    """Messages that each member sends a second."""
+    """Messages that each member sends per second."""
     size: int = 200
     loss: float = 0.02
     """The chance that a datagram is thrown away on arrival."""

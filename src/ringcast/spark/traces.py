@@ -178,7 +178,7 @@ def _visible(path: Path) -> Iterator[Path]:
 
 
 def _problem(file: Path, hive_keys: set[str]) -> str | None:
-    """Why a file is no trace, or None; columns may be keys of its directories."""
+    """Why a file is not a trace, or None; columns may be keys of its directories."""
     try:
         metadata = pq.read_metadata(file)
         found = metadata.schema.to_arrow_schema()

@@ -157,9 +157,9 @@ def _values(file: Path) -> Iterator[dict[str, Any]]:
                 known = [columns[name] for name in SCHEMA.names]
                 yield from pa.table(known, names=SCHEMA.names).cast(SCHEMA).to_pylist()
     except UnpacksTooLarge as error:
-        raise ConfigError(f"{file} is no trace of a member: {error}. Move it away.") from None
+        raise ConfigError(f"{file} is not a trace of a member: {error}. Move it away.") from None
     except KeyError as error:
-        raise ConfigError(f"{file} is no trace of a member: it has no column {error}.") from None
+        raise ConfigError(f"{file} is not a trace of a member: it has no column {error}.") from None
     except UNREADABLE as error:
         raise damage(file) from error
 

@@ -127,7 +127,7 @@ class TraceListener:
         return NO_VIEW if view is None else view.id
 
     def _slowest(self) -> Address | None:
-        """Who is waited for, others rather than this one; None while a view is being made."""
+        """The member that is waited for, rather not this one; None while a view is being made."""
         if self._layer.sent.room()[0] > 0:
             return None
         members = self._stack.waits_for

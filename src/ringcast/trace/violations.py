@@ -7,6 +7,7 @@ told in the same words by both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ringcast.guarantees import (
@@ -28,7 +29,7 @@ from ringcast.guarantees import (
 )
 from ringcast.trace.schema import signed, unsigned
 
-__all__ = ["CAUSES", "CAUSE_ORDER", "GUARANTEES", "Cause", "Violation"]
+__all__ = ["CAUSES", "GUARANTEES", "Cause", "Violation"]
 
 
 class Cause(NamedTuple):
@@ -78,8 +79,6 @@ CAUSES = {
 """Every cause. Those that explain others come first. The audit and the checks find the same ones,
 whatever else they share."""
 
-CAUSE_ORDER = {cause: place for place, cause in enumerate(CAUSES)}
-
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -99,7 +98,7 @@ class Violation:
     @property
     def order(self) -> tuple[int, ...]:
         """The place in a list: causes that explain others first, then by view and member."""
-        place = CAUSE_ORDER[self.cause], self.view, signed(self.view_by)
+        place = _place(self.cause, len(CAUSES)), self.view, signed(self.view_by)
         return *place, signed(self.member), signed(self.sender or 0), self.first or 0
 
     @property
@@ -126,3 +125,9 @@ class Violation:
         if self.first == self.last:
             return f"message {self.first}"
         return f"messages {self.first} to {self.last}"
+
+
+@lru_cache
+def _place(cause: str, known: int) -> int:
+    """The place of a cause among the `known` ones."""
+    return list(CAUSES).index(cause)

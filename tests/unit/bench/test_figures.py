@@ -56,7 +56,7 @@ def test_an_idle_member_is_judged_by_the_worst() -> None:
     assert figures == {"cpu_percent": pytest.approx(1.0), "rss": 35e6}
 
 
-def test_round_trips() -> None:
+def test_round_trips_become_quantiles() -> None:
     assert percentiles([n / 100 for n in range(100)]) == {"p50": 0.5, "p99": 0.99}
     assert percentiles([3.0]) == {"p50": 3.0, "p99": 3.0}
 
@@ -84,7 +84,7 @@ def test_one_failure_makes_the_row_fail() -> None:
     assert not failed.figures
 
 
-def test_nothing_was_measured() -> None:
+def test_a_run_without_measurements_has_no_figures() -> None:
     assert summarize([]).figures == {}
 
 

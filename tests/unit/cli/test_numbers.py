@@ -7,7 +7,7 @@ import pytest
 from ringcast.cli.numbers import number, seconds
 
 
-def test_numbers() -> None:
+def test_texts_are_read_as_numbers_and_seconds() -> None:
     assert number("-1.5e3") == -1500.0
     assert seconds("0.5") == 0.5
 

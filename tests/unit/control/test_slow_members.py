@@ -70,8 +70,8 @@ def test_wait_does_nothing_but_says_whom_it_waits_for_and_for_how_long() -> None
     assert len(b.payloads(A)) == WINDOW
     assert a.env.counters["held_back_ms"] == pytest.approx(10_000, abs=600)
     snapshot = a.get(SlowMembersPart).snapshot()
-    assert snapshot["policy"] == "wait"
-    assert snapshot["held_back"] == {"m4": pytest.approx(10.0, abs=0.6)}
+    assert snapshot.policy == "wait"
+    assert snapshot.held_back == {"m4": pytest.approx(10.0, abs=0.6)}
     assert outpaced(a) == []
     d.is_slow = False
     net.run(1.0)

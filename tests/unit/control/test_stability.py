@@ -251,8 +251,8 @@ def test_the_snapshot_says_what_is_stable_and_who_has_not_voted() -> None:
     net.members[A].send(numbered(10, 11))
     net.run(5.0)
     snapshot = stability(net, A).snapshot()
-    assert snapshot["stable"] == {"1": 10}
-    assert snapshot["waits_for"] == ["3"]
+    assert snapshot.stable == {A: 10}
+    assert snapshot.waits_for == (C,)
 
 
 # --- settings -----------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ def addresses(*members: int) -> set[Address]:
         ((9,), (1, 2, 3, 4), True),
     ],
 )
-def test_a_majority(present: tuple[int, ...], left: tuple[int, ...], expected: bool) -> None:
+def test_a_majority_is_more_than_half_or_half_with_the_senior(
+    present: tuple[int, ...], left: tuple[int, ...], expected: bool
+) -> None:
     """Of 1, 2, 3 and 4, of whom 1 is the most senior."""
     assert has_majority(addresses(*present), view(1, 2, 3, 4), addresses(*left)) is expected
 

@@ -1,4 +1,4 @@
-"""Pace: no more is under way than sockets hold, few are asked, and nobody is waited for long."""
+"""Pacing: no more is under way than sockets hold, few are asked, and nobody is waited for long."""
 
 import random
 from collections import Counter

@@ -84,8 +84,8 @@ class Rig:
         payloads = [b"f"] * (last - first + 1)
         self.layer.absorbed(Batch(sender, payloads, len(payloads), first=first, flags=FRAGMENT))
 
-    def held(self) -> object:
-        return self.layer.snapshot()["held"]
+    def held(self) -> int:
+        return self.layer.snapshot().held
 
 
 def test_messages_of_others_wait_until_an_order_names_them() -> None:

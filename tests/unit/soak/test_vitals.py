@@ -45,7 +45,7 @@ def test_the_signs_of_a_process() -> None:
         os.close(fd)
 
 
-def test_the_table() -> None:
+def test_vitals_have_a_table_and_plain_data() -> None:
     told = vitals((100, 10), (130.25, 12))
     assert told.table()[-1] == "minute 1       130.2      12"
     assert told.plain()[0] == {

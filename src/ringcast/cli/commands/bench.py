@@ -285,9 +285,7 @@ def run_sim(arguments: Namespace) -> int:
         f"The simulator, {arguments.members} members, messages of {arguments.size} bytes, no loss:"
     )
     for speed in speeds:
-        print(
-            f"  in runs of {speed.batch:>2}: {speed.per_second:>12,.0f} messages delivered a second"
-        )
+        print(f"  in runs of {speed.batch:>2}: {speed.per_second:>12,.0f} messages per second")
     if arguments.growth:
         from ringcast_bench.growth import growth
 

@@ -3,7 +3,8 @@ next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from operator import attrgetter
 
 from ringcast.control.membership.admission import Admission
@@ -22,6 +23,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.fingerprint import difference
 from ringcast.core.stack.part import Installation, Part
 from ringcast.core.stack.ports import Control, FailureWatch, Flush, Ports, Search
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import (
     Evict,
     Flushed,
@@ -41,6 +43,18 @@ from ringcast.errors import Malformed
 STRANGERS_MAX = 1024
 """How many strangers are remembered, so that each is told the view at most once per
 `retry_max`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipSnapshot(PartSnapshot):
+    """What this member does for the view."""
+
+    role: str
+    """"joiner", "participant" or "coordinator"."""
+    suspects: tuple[Address, ...]
+    """The members that the next view is made without."""
+    evicted: Mapping[Address, str]
+    """The members that were evicted on purpose, and why, as far as this member knows."""
 
 
 class MembershipPart(Part):
@@ -323,16 +337,16 @@ class MembershipPart(Part):
         if self.coordinator is not None:
             self.coordinator.enter()
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> MembershipSnapshot:
         if self.view is None:
             role = "joiner"
         else:
             role = "participant" if self.coordinator is None else "coordinator"
-        return {
-            "role": role,
-            "suspects": [str(member) for member in sorted(self.departures.suspects)],
-            "evicted": {str(member): why for member, why in self.departures.reasons.items()},
-        }
+        return MembershipSnapshot(
+            role=role,
+            suspects=tuple(sorted(self.departures.suspects)),
+            evicted=dict(self.departures.reasons),
+        )
 
 
 def _installation(

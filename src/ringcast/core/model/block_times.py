@@ -49,7 +49,7 @@ def _parse(step: str, text: str, owner: str) -> tuple[int, float]:
         parsed = (0, 0.0)
     if not colon or parsed[0] < 1 or not 0 < parsed[1] < float("inf"):
         raise ConfigError(
-            f'{owner} is "{text}": "{step.strip()}" is no step;'
+            f'{owner} is "{text}": "{step.strip()}" is not a step;'
             ' give size:milliseconds, as in "1000:10,10000:100"'
         )
     return parsed

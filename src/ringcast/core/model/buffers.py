@@ -20,7 +20,7 @@ class Buffer(Protocol):
 
 
 class Buffers(Protocol):
-    """Who lends it."""
+    """The owner of such memory, which lends it."""
 
     def lend(self, size: int) -> Buffer | None:
         """Memory for a message of this size, taken only as it is filled; None to let it grow."""
@@ -32,7 +32,7 @@ class Buffers(Protocol):
 
 
 class NoBuffers:
-    """Nobody lends any."""
+    """No memory is lent."""
 
     def lend(self, size: int) -> Buffer | None:
         """None."""

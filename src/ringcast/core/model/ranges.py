@@ -222,7 +222,7 @@ class RangeSet:
         return _assembled(firsts, lasts)
 
     def limited(self, max_ranges: int | None = None, max_numbers: int | None = None) -> RangeSet:
-        """The lowest numbers, up to this many ranges and this many numbers; None is no limit."""
+        """The lowest numbers, up to this many ranges and this many numbers; None means no limit."""
         pairs = list(self.ranges() if max_ranges is None else islice(self, max(max_ranges, 0)))
         head = _assembled([first for first, _ in pairs], [last for _, last in pairs])
         if max_numbers is None or head.count <= max_numbers:

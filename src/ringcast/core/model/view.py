@@ -23,7 +23,7 @@ NO_VIEW = ViewId(0, Address(0))
 
 
 class View:
-    """Who is in the group, by seniority; members[0] is the coordinator. Never changes."""
+    """The members of the group, by seniority; members[0] is the coordinator. Never changes."""
 
     __slots__ = ("_ranks", "id", "members", "peers")
 

@@ -33,6 +33,7 @@ from typing import NamedTuple
 from ringcast.core.model.batch import Batch
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.runs import RunStore
+from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks
 from ringcast.errors import ConfigError, LocalError
 
 BYTES_SLACK = 1_000_000
@@ -123,6 +124,11 @@ class SendWindow:
     def message_bytes(self) -> float:
         """The size of the messages that are kept, on average."""
         return self._store.nbytes / max(1, self.high - self.low)
+
+    def marks(self) -> SentMarks:
+        """Where it stands."""
+        nbytes = self.nbytes
+        return SentMarks(low=self.low, delivered=self.delivered, high=self.high, nbytes=nbytes)
 
 
 class ReceiveWindow:
@@ -332,6 +338,17 @@ class ReceiveWindow:
     def held_bytes(self) -> int:
         """Bytes that are stored, kept, or wait for the application."""
         return self._store.nbytes + self._waiting_bytes
+
+    def marks(self) -> ReceivedMarks:
+        """Where it stands."""
+        return ReceivedMarks(
+            low=self.low,
+            delivered=self.delivered,
+            handed=self.handed,
+            high=self.high,
+            missing=self.gaps.count,
+            nbytes=self.nbytes,
+        )
 
     def _store_new(self, run: Batch) -> None:
         """Store the messages of a run that are neither here nor past the window."""

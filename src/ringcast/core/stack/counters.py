@@ -73,7 +73,7 @@ for _name, _unit, _about in (
     ),
     ("dropped_bytes", "bytes", "Bytes that waited for a connection which was closed."),
     ("dropped_closed_connection", "frames", "Frames of a unicast connection that is closed."),
-    ("dropped_foreign_ack", "frames", "Acks that are no member's, or for more than was sent."),
+    ("dropped_foreign_ack", "frames", "Acks from outside the view, or for more than was sent."),
     ("dropped_incomplete", "messages", "Incomplete messages that were given up."),
     ("dropped_malformed", "datagrams", "Datagrams that are not right."),
     ("dropped_no_services", "messages", "Service messages to a member without services."),

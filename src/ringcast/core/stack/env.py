@@ -81,7 +81,7 @@ class Env:
         self.seal = seal
         """Seals what leaves and opens what arrives, in a closed group."""
         self.buffers: Buffers = NoBuffers()
-        """Who lends memory for large messages."""
+        """Lends memory for large messages."""
         self.sends_trains = False
         """Whether the transport sends datagrams of one size as one buffer; its owner sets it."""
         self.timers: Timers[Part] = Timers()
@@ -92,7 +92,7 @@ class Env:
         self.tracer: Tracer | None = None
         """Hears what the protocols do; None where nothing is traced."""
         self.listener: Callable[[Notice], None] | None = None
-        """Who is told at once of all events but messages, before the application takes them."""
+        """Is told at once of all events but messages, before the application takes them."""
 
     @property
     def clock(self) -> int:

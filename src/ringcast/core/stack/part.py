@@ -18,6 +18,7 @@ from ringcast.core.model.batch import Batch
 from ringcast.core.model.events import Skipped
 from ringcast.core.model.view import View
 from ringcast.core.stack.env import Env
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame
 from ringcast.errors import ConfigError, did_you_mean
 
@@ -87,9 +88,9 @@ class Part:
         """The members without whom this part lets nothing more be sent."""
         return ()
 
-    def snapshot(self) -> dict[str, object]:
-        """Marks and counters as plain data, for `stats()`."""
-        return {}
+    def snapshot(self) -> PartSnapshot | None:
+        """Marks and counters at this moment, for `stats()`; None when there are none."""
+        return None
 
 
 class Layer(Part):

@@ -297,7 +297,7 @@ class Numbering(Protocol):
 
 
 class Tracker(Protocol):
-    """Who follows large messages as a whole."""
+    """What follows large messages as a whole."""
 
     def sent(self, last: int) -> None:
         """The last fragment of a large message of this member has got this seqno."""

@@ -145,7 +145,7 @@ def of(spec: type[Spec]) -> Registration:
     found = _by_name.get(spec.__name__)
     if found is None or found.spec is not spec:
         raise ConfigError(
-            f"{spec.__name__} is no protocol: register it with @protocol(…), or give"
+            f"{spec.__name__} is not a protocol: register it with @protocol(…), or give"
             f" {', '.join(names())}"
         )
     return found
@@ -176,9 +176,11 @@ def order() -> list[str]:
 
 def _sorted() -> list[str]:
     above: dict[str, set[str]] = {made.role: set() for made in _by_name.values()}
-    outside = {made.role for made in _by_name.values() if not made.is_builtin}
+    builtin = {made.role for made in _by_name.values() if made.is_builtin}
     late: dict[str, str] = {}
     for made in _by_name.values():
+        if made.role in builtin and not made.is_builtin:
+            continue  # Another protocol for a known role: the role keeps its place.
         if made.under in above:
             above[made.role].add(made.under)
             if made.over in above:
@@ -191,7 +193,7 @@ def _sorted() -> list[str]:
         ready = [role for role in waiting if not (above[role] & waiting)]
         if not ready:
             raise ConfigError(f"{', '.join(sorted(waiting))} stand above each other: change `over`")
-        out.append(min(ready, key=lambda role: (role not in outside, role)))
+        out.append(min(ready, key=lambda role: (role in builtin, role)))
         waiting.remove(out[-1])
     while late:
         role = min(late, key=lambda role: (late[role] not in out, role))

@@ -27,6 +27,7 @@ from ringcast.core.stack.env import Dice, Env
 from ringcast.core.stack.inbox import Inbox, ServicePart
 from ringcast.core.stack.part import Installation, Part, Receipt, Spec
 from ringcast.core.stack.ports import FailureWatch, GroupDelivery, PathWatch, StableMarks
+from ringcast.core.stack.snapshot import StackSnapshot
 from ringcast.core.stack.wiring import build
 from ringcast.core.wire.codec import group_id
 from ringcast.core.wire.frames import Frame, Suspect
@@ -276,18 +277,18 @@ class Stack:
         """The part that knows what is stable; `transmit` is due after `begin_round`."""
         return self._built.ports.get(StableMarks)
 
-    def snapshot(self) -> dict[str, object]:
-        """View, marks and counters as plain data; what parts say by their roles."""
+    def snapshot(self) -> StackSnapshot:
+        """View, marks and counters; what parts say by their roles."""
         view = self.view
         parts = {part.role_name: part.snapshot() for part in self._built.parts}
-        return {
-            **{role: state for role, state in parts.items() if role and state},
-            "me": str(self.env.me),
-            "view": None if view is None else str(view.id),
-            "members": [] if view is None else [view.name(member) for member in view],
-            "counters": dict(self.env.counters),
-            "closed": self.closed,
-        }
+        return StackSnapshot(
+            roles={role: said for role, said in parts.items() if role and said is not None},
+            me=self.env.me,
+            view=None if view is None else view.id,
+            members=() if view is None else tuple(view.name(member) for member in view),
+            counters=dict(self.env.counters),
+            closed=self.closed,
+        )
 
     # What parts ask of the stack (ports.Control) -------------------------------------------------
 

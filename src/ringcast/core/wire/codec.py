@@ -98,7 +98,7 @@ def assemble(
 def decode(
     datagram: bytes | memoryview, group: int, me: Address | None = None
 ) -> tuple[Address, list[Frame]]:
-    """Who sent a datagram, and its frames; with `me`, only if it is for this member.
+    """The sender of a datagram, and its frames; with `me`, only if it is for this member.
 
     Raises Malformed, WrongVersion, Sealed, WrongGroup or NotForMe, and changes nothing.
     """
@@ -149,7 +149,7 @@ def decode_frame(encoded: bytes) -> Frame:
 
 
 def source_of(datagram: bytes | bytearray | memoryview) -> Address | None:
-    """Who a datagram says it is from, without looking further; None when it is none of ours."""
+    """The sender that a datagram names, without looking further; None when it is not of ours."""
     if len(datagram) < HEADER_SIZE or bytes(datagram[:2]) != MAGIC:
         return None
     return Address(HEADER.unpack_from(datagram)[4])

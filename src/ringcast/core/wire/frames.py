@@ -169,7 +169,7 @@ class Stable(Frame):
 
 @dataclass(slots=True)
 class Discover(Frame):
-    """Who is there? Asked by a joiner, or by a coordinator that looks for partitions."""
+    """Asks for members. Sent by a joiner, or by a coordinator that looks for partitions."""
 
     code = 20
     kind = "DISCOVER"
@@ -254,7 +254,7 @@ class Ending(NamedTuple):
     last: int
     holder: Address
     low: int
-    """Everybody has delivered its messages up to here: the departed can no longer say so itself."""
+    """All members have delivered its messages up to here: the departed cannot say so itself."""
 
 
 class Section(NamedTuple):

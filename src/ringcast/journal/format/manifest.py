@@ -116,7 +116,7 @@ def write_removed(files: Files, path: Path, removed: Removed) -> None:
 
 
 def read_segment(path: Path) -> Segment:
-    """The segment of a manifest; raises JournalError when it is no manifest of this version."""
+    """The segment of a manifest; raises JournalError when it is not a manifest of this version."""
     content = _load(path)
     try:
         return _segment_from_json(content)
@@ -163,7 +163,7 @@ def _segment_to_json(segment: Segment) -> dict[str, object]:
 
 
 def _segment_from_json(content: Mapping[str, object]) -> Segment:
-    """Raises one of KeyError, TypeError, ValueError and AttributeError when it is no segment."""
+    """Raises one of KeyError, TypeError, ValueError and AttributeError when it is not a segment."""
     texts = {name: _text(content[name]) for name in TEXTS}
     numbers = {name: _number(content[name]) for name in NUMBERS}
     return Segment(

@@ -72,7 +72,7 @@ def to_json(known: SeenMembers) -> list[list[object]]:
 
 
 def from_json(content: object) -> dict[int, SeenMember]:
-    """Raises ValueError or TypeError when it is no such list."""
+    """Raises ValueError or TypeError when it is not such a list."""
     if not isinstance(content, list):
         raise TypeError
     found: dict[int, SeenMember] = {}

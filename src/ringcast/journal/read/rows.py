@@ -180,7 +180,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _unpacks(path: Path, error: UnpacksTooLarge) -> JournalError:
-    return JournalError(f"{path} is no segment of a recorder: {error}. Remove its manifest.")
+    return JournalError(f"{path} is not a segment of a recorder: {error}. Remove its manifest.")
 
 
 def _damaged(path: Path) -> JournalError:

@@ -58,7 +58,7 @@ class JournalStream:
     def initial(
         self, start: StartingPoint | None = None, find: FindDelivered | None = None
     ) -> Offset:
-        """Where a new query begins. What is gone already is no loss. Raises ConfigError.
+        """Where a new query begins; what is gone already is not lost. Raises ConfigError.
 
         `find` is asked for segments that were being written at the time of `start`.
         """

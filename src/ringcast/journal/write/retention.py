@@ -21,7 +21,7 @@ from ringcast.journal.format.spans import Spans, union
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """How much a recorder keeps; None is no bound. A recorder's newest segment always stays."""
+    """How much a recorder keeps; None means no bound. A recorder's newest segment always stays."""
 
     bytes: int | None = None
     """Of sealed Parquet files: a reader that is further behind loses what is removed."""

@@ -29,6 +29,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Ports
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
 from ringcast.layers.compress.algorithms import Unpacker, UnpackError, best, find
 
@@ -91,6 +92,16 @@ class Compress(Spec):
     def build(self, env: Env) -> CompressLayer:
         """The layer with these settings."""
         return CompressLayer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressSnapshot(PartSnapshot):
+    """What compression did."""
+
+    saved_bytes: int
+    """Bytes that were not sent, since the others of their run had them."""
+    blocks: int
+    """Senders whose block this member is in the middle of."""
 
 
 class CompressLayer(Layer):
@@ -224,5 +235,6 @@ class CompressLayer(Layer):
     def on_view(self, installation: Installation) -> None:
         self._unpackers.clear()  # No block lies in two views.
 
-    def snapshot(self) -> dict[str, object]:
-        return {"saved_bytes": self.env.counters[SAVED], "blocks": len(self._unpackers)}
+    def snapshot(self) -> CompressSnapshot:
+        saved = self.env.counters[SAVED]
+        return CompressSnapshot(saved_bytes=saved, blocks=len(self._unpackers))

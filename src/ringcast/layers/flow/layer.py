@@ -24,6 +24,7 @@ past its time a message goes out without credits, one at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -34,6 +35,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Brake, Numbering, Ports, Taker
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Credit, CreditRequest, Frame
 from ringcast.errors import ConfigError
 from ringcast.layers.flow.credits import Source
@@ -81,6 +83,22 @@ class Flow(Spec):
     def build(self, env: Env) -> FlowLayer:
         """The layer with these settings."""
         return FlowLayer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowSnapshot(PartSnapshot):
+    """Credits of this member as a sender, and what it owes others as a receiver."""
+
+    credits: int
+    """Bytes that may be sent before all members have answered."""
+    missing: tuple[Address, ...]
+    """The members whose answer this sender waits for."""
+    owed: tuple[Address, ...]
+    """The senders whose request this receiver has not answered."""
+    waiting: Mapping[Address, int]
+    """By sender: bytes that wait for the application."""
+    counted: Mapping[Address, int]
+    """By sender: bytes that have arrived since the last answer."""
 
 
 class FlowLayer(Layer):
@@ -364,11 +382,11 @@ class FlowLayer(Layer):
         forced = 0 if source is None else source.forced
         return self.spent + self._overruns.get(receiver.env.me, 0) + forced
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "credits": self.credits,
-            "missing": [str(member) for member in sorted(self.missing)],
-            "owed": [str(sender) for sender, source in self.sources.items() if source.asked],
-            "waiting": {str(sender): source.waiting for sender, source in self.sources.items()},
-            "counted": {str(sender): source.count for sender, source in self.sources.items()},
-        }
+    def snapshot(self) -> FlowSnapshot:
+        return FlowSnapshot(
+            credits=self.credits,
+            missing=tuple(sorted(self.missing)),
+            owed=tuple(sender for sender, source in self.sources.items() if source.asked),
+            waiting={sender: source.waiting for sender, source in self.sources.items()},
+            counted={sender: source.count for sender, source in self.sources.items()},
+        )

@@ -37,7 +37,7 @@ class Assemblies:
         """Take a fragment; returns its assembly while that is open, or when it has just ended.
 
         It has ended when `ended` says so: then it is out of this table, to be joined or to be
-        reported as broken. None for what is no fragment, and for one that came before.
+        reported as broken. None for what is not a fragment, and for one that came before.
         """
         header = read_header(payload)
         if header is None:
@@ -126,7 +126,7 @@ class Assemblies:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def snapshot(self) -> dict[str, str]:
+    def progress(self) -> dict[str, str]:
         """How far each message is, by its sender."""
         return {
             f"{sender}{'' if is_group else ' alone'}": f"{a.nbytes} of {a.total}"

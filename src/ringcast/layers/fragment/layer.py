@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, count
 
@@ -27,6 +28,7 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
 from ringcast.core.stack.ports import Control, Intake, Numbering, Ports, Tracker
 from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
 from ringcast.core.wire.fragments import WHOLE, Assembly, Cutting, Fragments, split
 from ringcast.core.wire.layout import DATA_SIZE, FRAGMENT_HEADER_SIZE, HEADER_SIZE
@@ -92,6 +94,20 @@ class Fragment(Spec):
                 f" {env.mtu}; give less, or 0"
             )
         return FragmentLayer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FragmentSnapshot(PartSnapshot):
+    """Messages that travel in fragments."""
+
+    frag_size: int
+    """Bytes of a fragment."""
+    holding: int
+    """Messages that this member accepted and that have not left whole."""
+    incomplete_bytes: int
+    """Bytes of messages of which fragments are missing."""
+    incomplete: Mapping[str, str]
+    """By sender: how much of its message has arrived."""
 
 
 class FragmentLayer(Layer):
@@ -392,10 +408,10 @@ class FragmentLayer(Layer):
             message.reported = done
             self._control.emit(Progress(sender, message.message, done, total))
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "frag_size": self.frag_size,
-            "holding": self.holding,
-            "incomplete_bytes": self.incomplete_bytes,
-            "incomplete": self._assemblies.snapshot(),
-        }
+    def snapshot(self) -> FragmentSnapshot:
+        return FragmentSnapshot(
+            frag_size=self.frag_size,
+            holding=self.holding,
+            incomplete_bytes=self.incomplete_bytes,
+            incomplete=self._assemblies.progress(),
+        )

@@ -40,7 +40,7 @@ from ringcast.layers.multicast.ack_sender import AckSender, AckSpec
 from ringcast.layers.multicast.early_data import EarlyData
 from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.give_up import FREED_BY_SENDER, GiveUp
-from ringcast.layers.multicast.group_windows import GroupWindows
+from ringcast.layers.multicast.group_windows import GroupWindows, MulticastSnapshot
 from ringcast.layers.multicast.last_seqno import LastSeqno
 from ringcast.layers.multicast.peer_repair import PeerRepair
 from ringcast.layers.multicast.retransmit_targets import RetransmitTargets
@@ -357,7 +357,7 @@ class ReliableMulticast(Layer):
         self._ticker.arm()
         self.above.resume()
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> MulticastSnapshot:
         return self._group.snapshot()
 
     # Ports.Numbering, as far as a multicast without acks has a use for it -------------------------

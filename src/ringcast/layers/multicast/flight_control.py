@@ -129,11 +129,10 @@ class FlightControl:
         self.arrived = min(waited_for, default=self._sent.high)
         assert self.arrived <= self._sent.high
 
-    def snapshot(self) -> dict[str, object]:
-        """What congestion control allows, as plain data."""
-        congestion = self.congestion
-        rate = round(congestion.rate) if congestion.is_paced else 0
-        return {"congestion_window": round(congestion.window), "paced_rate": rate}
+    @property
+    def paced_rate(self) -> int:
+        """Bytes per second that may leave; 0 while there is no such bound."""
+        return round(self.congestion.rate) if self.congestion.is_paced else 0
 
     def on_released(self) -> None:
         """Members were released or are waited for again: their paths count no longer, or again."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.model.digest import Digest, Marks
@@ -9,8 +12,19 @@ from ringcast.core.model.view import NO_VIEW
 from ringcast.core.reliable.windows import ReceiveWindow, SendWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
+from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import Data
 from ringcast.layers.multicast.settings import MulticastSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class MulticastSnapshot(PartSnapshot):
+    """The windows of messages to the group."""
+
+    sent: SentMarks
+    """This member's own messages."""
+    windows: Mapping[Address, ReceivedMarks]
+    """By sender: the messages of the others."""
 
 
 class GroupWindows:
@@ -104,25 +118,7 @@ class GroupWindows:
         handed = {member: window.handed for member, window in self.windows.items()}
         return handed | {self._env.me: self.sent.high}
 
-    def snapshot(self) -> dict[str, object]:
-        """The marks as plain data."""
-        sent = self.sent
-        return {
-            "sent": {
-                "low": sent.low,
-                "delivered": sent.delivered,
-                "high": sent.high,
-                "nbytes": sent.nbytes,
-            },
-            "windows": {
-                str(member): {
-                    "low": window.low,
-                    "delivered": window.delivered,
-                    "handed": window.handed,
-                    "high": window.high,
-                    "missing": window.gaps.count,
-                    "nbytes": window.nbytes,
-                }
-                for member, window in self.windows.items()
-            },
-        }
+    def snapshot(self) -> MulticastSnapshot:
+        """Where the windows stand."""
+        windows = {member: window.marks() for member, window in self.windows.items()}
+        return MulticastSnapshot(sent=self.sent.marks(), windows=windows)

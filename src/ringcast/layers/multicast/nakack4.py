@@ -19,7 +19,7 @@ survivors of a crash may differ in the crashed sender's last messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -36,6 +36,7 @@ from ringcast.core.stack.registry import protocol
 from ringcast.core.wire.frames import Ack, Last
 from ringcast.errors import ConfigError
 from ringcast.layers.multicast.base import ReliableMulticast
+from ringcast.layers.multicast.group_windows import MulticastSnapshot
 from ringcast.layers.multicast.settings import MulticastSpec
 
 UNICAST_ANNOUNCEMENTS_MAX = 4
@@ -75,6 +76,20 @@ class NakAck4(MulticastSpec):
     def build(self, env: Env) -> NakAck4Layer:
         """The layer with these settings."""
         return NakAck4Layer(env, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NakAck4Snapshot(MulticastSnapshot):
+    """The windows, the acks that they wait for, and what congestion control allows."""
+
+    acks: Mapping[Address, int]
+    """By member: the last of this member's messages that it has acked."""
+    waits_for: tuple[Address, ...]
+    """The members whose acks a full window waits for."""
+    congestion_window: int
+    """Bytes that may be in flight."""
+    paced_rate: int
+    """Bytes per second that may leave; 0 while there is no such bound."""
 
 
 class NakAck4Layer(ReliableMulticast):
@@ -230,10 +245,13 @@ class NakAck4Layer(ReliableMulticast):
     def _on_members(self, installation: Installation) -> None:
         self._purge_sent(self._ack_map.minimum)
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            **super().snapshot(),
-            "acks": {str(member): ack for member, ack in self.acks.items()},
-            "waits_for": [str(member) for member in self.waits_for] if self._is_full else [],
-            **self._flight.snapshot(),
-        }
+    def snapshot(self) -> NakAck4Snapshot:
+        windows = super().snapshot()
+        return NakAck4Snapshot(
+            sent=windows.sent,
+            windows=windows.windows,
+            acks=dict(self.acks),
+            waits_for=self.waits_for if self._is_full else (),
+            congestion_window=round(self._flight.congestion.window),
+            paced_rate=self._flight.paced_rate,
+        )

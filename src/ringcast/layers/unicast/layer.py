@@ -14,7 +14,7 @@ exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ringcast.core.model.address import Address
@@ -30,9 +30,9 @@ from ringcast.core.reliable.tail_probe import PROBE, Tail, TailProbe
 from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, ACK_SOON, TICK, Ticker
 from ringcast.core.reliable.windows import Hole, SendWindow
 from ringcast.core.stack.env import Env
-from ringcast.core.stack.part import Installation, Layer, Receipt, Spec
-from ringcast.core.stack.ports import Control, PairDelivery, Ports
-from ringcast.core.stack.registry import protocol
+from ringcast.core.stack.part import Installation, Layer, Receipt
+from ringcast.core.stack.ports import Control, Ports
+from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import (
     Frame,
     UnicastAck,
@@ -41,7 +41,6 @@ from ringcast.core.wire.frames import (
     UnicastNak,
     UnicastReset,
 )
-from ringcast.errors import ConfigError
 from ringcast.layers.unicast.connections import (
     Inbound,
     Inbounds,
@@ -49,53 +48,21 @@ from ringcast.layers.unicast.connections import (
     Over,
     count_messages,
 )
+from ringcast.layers.unicast.settings import Unicast
 
 
-@protocol(role="unicast", under="multicast", offers=(PairDelivery,))
 @dataclass(frozen=True, kw_only=True)
-class Unicast(Spec):
-    """Reliable messages between two members."""
+class UnicastSnapshot(PartSnapshot):
+    """The windows of messages for one member alone."""
 
-    capacity: int = 4_096
-    """Messages that may be outstanding per receiver. More hides longer round trips and costs
-    memory at both ends."""
-    max_bytes: int = 4_000_000
-    """Bytes that may be outstanding per receiver; what a burst may put into its socket buffer."""
-    ack_threshold: int = 256
-    """A receiver acks at once after this many delivered messages, at most a quarter of the
-    capacity. Fewer acks cost less, and a sender with a small window waits longer."""
-    xmit_interval: float = 0.1
-    """Seconds between the ticks at which an idle sender announces its last message and receivers
-    ack; the first time it does so a tenth of that after the message. Shorter finds a lost last
-    message sooner, and costs a frame per tick while any is unacked."""
-    request_delay: float = 0.001
-    """The least seconds between seeing a gap and asking for it; grows where the path reorders."""
-    request_ranges: int = 512
-    """The most gaps in one request."""
-    request_messages: int = 4_096
-    """The most messages in one request; the rest is asked for in the next."""
-    remembered_peers: int = 1_024
-    """Departed members whose last connection is remembered, so that one that comes back with the
-    same identity (after a partition) continues its connection. A few numbers each."""
-
-    def __post_init__(self) -> None:
-        at_least_1 = ("capacity", "max_bytes", "ack_threshold", "request_ranges")
-        for field in (*at_least_1, "request_messages", "remembered_peers"):
-            if getattr(self, field) < 1:
-                raise ConfigError(f"Unicast.{field} is {getattr(self, field)}: give at least 1")
-        if self.xmit_interval <= 0:
-            raise ConfigError(
-                f"Unicast.xmit_interval is {self.xmit_interval}: give seconds above 0"
-            )
-        if not 0 <= self.request_delay <= self.xmit_interval:
-            raise ConfigError(
-                f"Unicast.request_delay is {self.request_delay}: give 0 up to the xmit_interval"
-                f" of {self.xmit_interval} seconds"
-            )
-
-    def build(self, env: Env) -> UnicastLayer:
-        """The layer with these settings."""
-        return UnicastLayer(env, self)
+    own: SentMarks
+    """Messages of this member to itself."""
+    to: Mapping[Address, SentMarks]
+    """By member: the messages to it."""
+    from_: Mapping[Address, ReceivedMarks]
+    """By member: its messages to this one."""
+    remembered: int
+    """Former connections that are remembered, so that none is accepted again."""
 
 
 class UnicastLayer(Layer):
@@ -430,25 +397,10 @@ class UnicastLayer(Layer):
         if count:
             self._control.emit(Undelivered(window.high, (peer,), direct=True, count=count))
 
-    def snapshot(self) -> dict[str, object]:
-        return {
-            "own": {"low": self.own.low, "high": self.own.high, "nbytes": self.own.nbytes},
-            "to": {
-                str(peer): {
-                    "low": outbound.window.low,
-                    "high": outbound.window.high,
-                    "nbytes": outbound.window.nbytes,
-                }
-                for peer, outbound in self.outbound.items()
-            },
-            "from": {
-                str(peer): {
-                    "delivered": inbound.window.delivered,
-                    "handed": inbound.window.handed,
-                    "high": inbound.window.high,
-                    "missing": inbound.window.gaps.count,
-                }
-                for peer, inbound in self._inbounds.open.items()
-            },
-            "remembered": self._inbounds.remembered,
-        }
+    def snapshot(self) -> UnicastSnapshot:
+        return UnicastSnapshot(
+            own=self.own.marks(),
+            to={peer: outbound.window.marks() for peer, outbound in self.outbound.items()},
+            from_={peer: found.window.marks() for peer, found in self._inbounds.open.items()},
+            remembered=self._inbounds.remembered,
+        )

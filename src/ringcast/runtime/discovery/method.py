@@ -2,13 +2,15 @@
 
 Multicast and seeds need no look and are part of `control.discovery`. The methods here need files or
 a name service, which may block, so each runs in a thread of its own (`background`). A new method is
-one file with a class like `dns_discovery.DnsDiscovery` and one call of `register_discovery`;
-members use it with `Discovery(methods=("name:argument",))`.
+one file with a class like `dns_discovery.DnsDiscovery` and one call of `register_discovery`, or an
+entry point "ringcast.discovery" of an installed package that names the class; members use it with
+`Discovery(methods=("name:argument",))`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from typing import NamedTuple, Protocol
 
 from ringcast.control.discovery import Discovery, Sighting
@@ -49,6 +51,8 @@ MakeMethod = Callable[[str, Searcher], DiscoveryMethod]
 """Makes a method from its argument. Raises ConfigError."""
 
 _methods: dict[str, MakeMethod] = {}
+ENTRY_POINTS = "ringcast.discovery"
+"""The group of entry points under which installed packages declare methods."""
 
 
 def register_discovery(name: str, make: MakeMethod) -> None:
@@ -71,15 +75,23 @@ def make_methods(searcher: Searcher) -> dict[str, DiscoveryMethod]:
     made: dict[str, DiscoveryMethod] = {}
     try:
         for key, name, argument in chosen_methods(searcher.spec):
-            if name not in _methods:
+            make = _methods.get(name) or _installed(name)
+            if make is None:
                 known = ", ".join(sorted(_methods))
                 raise ConfigError(
                     f'Discovery.methods has "{key}", and no method is called "{name}": use one of'
                     f" {known}, or import the module that registers it"
                 )
-            made[key] = _methods[name](argument, searcher)
+            made[key] = make(argument, searcher)
     except BaseException:
         for method in made.values():
             method.close()
         raise
     return made
+
+
+def _installed(name: str) -> MakeMethod | None:
+    """The method that an installed package declares under this name."""
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        register_discovery(name, point.load())
+    return _methods.get(name)

@@ -100,7 +100,7 @@ def resolve(seed: str, family: socket.AddressFamily) -> list[str] | DoctorFindin
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     except UnicodeError:
-        return problem(TOPIC, f"{host} can be no name of a host: check it")
+        return problem(TOPIC, f"{host} cannot be the name of a host: check it")
     except OSError as error:
         return problem(TOPIC, f"the name {host} is not known here ({error.strerror}): check it")
     return [join_endpoint(str(entry[4][0]), port) for entry in found[:ADDRESSES_MAX]]

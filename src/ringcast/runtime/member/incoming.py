@@ -136,7 +136,7 @@ class Incoming:
             self.readers.remove(waiter)
 
     def tell(self) -> None:
-        """Everybody who waits may look."""
+        """All that wait may look."""
         readers, self.readers = self.readers, []
         for waiter in readers:
             waiter.tell()

@@ -10,7 +10,7 @@ from ringcast.core.stack.stack import Stack
 
 
 class MemberListener(Protocol):
-    """Who is told what a member does. All but `end` run under the member's lock: note and go."""
+    """Is told what a member does. All but `end` run under the member's lock: note and go."""
 
     def begin(self, stack: Stack) -> None:
         """The member is made and not started yet. May listen at `stack.env.tracer`."""

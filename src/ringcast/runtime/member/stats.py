@@ -29,6 +29,7 @@ class RoleStats(TypedDict, total=False):
     """What the protocols of the stack add, each under its role."""
 
     services: dict[str, object]
+    quorum: dict[str, object]
     order: dict[str, object]
     compress: dict[str, object]
     large: dict[str, object]
@@ -76,7 +77,7 @@ def member_stats(member: Member, now: float) -> Stats:
     """Counters and window marks; the caller holds the member's lock."""
     stack, incoming = member.stack, member.incoming
     told = {
-        **stack.snapshot(),
+        **stack.snapshot().plain(),
         **member.security.facts(),
         "peer_key_ids": member.security.peer_key_ids(stack.view or ()),
         "peers": _peers(stack),

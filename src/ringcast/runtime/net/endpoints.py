@@ -56,7 +56,7 @@ def join_endpoint(host: str, port: int) -> str:
 
 def numeric_address(endpoint: str, family: socket.AddressFamily) -> SocketAddress | None:
     """What a socket of this family wants, if the host is a number of that family; None for names,
-    for what only the other family reaches, and for what is no endpoint."""
+    for what only the other family reaches, and for what is not an endpoint."""
     try:
         host, port = split_endpoint(endpoint)
         flags = socket.AI_NUMERICHOST

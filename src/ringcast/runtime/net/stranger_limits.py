@@ -22,13 +22,13 @@ from ringcast.core.model.address import Address
 from ringcast.runtime.net.connection import READ_SIZE, Connection
 
 RATE = 250_000
-"""Bytes a second that are read from all strangers together."""
+"""Bytes per second that are read from all strangers together."""
 BURST = 1_000_000
 """Bytes that they may send on top of that after a pause."""
 STRANGER_READ_SIZE = 65_536
 """Bytes of one read from a stranger."""
 CALLS = 20
-"""Calls a second to members that are not in the view."""
+"""Calls per second to members that are not in the view."""
 IDLE_SECONDS = 30.0
 """Seconds of silence after which a stranger is ended."""
 NEVER = float("inf")

@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping
 from typing import TextIO
 
+from ringcast.control.membership.part import MembershipSnapshot
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import (
     DatagramsResized,
@@ -123,8 +124,8 @@ class EventLogger:
             ways = [f"{self._member.peer.name} joined"]
         evicted = self._evicted()
         for member in event.left:
-            if str(member) in evicted:
-                how = f"was evicted: it {evicted[str(member)]}"
+            if member in evicted:
+                how = f"was evicted: it {evicted[member]}"
             else:
                 how = "crashed or was cut off" if member in self._suspected else "left"
             ways.append(f"{names[member]} {how}")
@@ -140,11 +141,10 @@ class EventLogger:
             }
         )
 
-    def _evicted(self) -> Mapping[str, str]:
+    def _evicted(self) -> Mapping[Address, str]:
         """The members that the last view is without on purpose, and why: a coordinator knows."""
-        membership = self._member.stack.snapshot().get("membership")
-        found = membership.get("evicted") if isinstance(membership, dict) else None
-        return found if isinstance(found, dict) else {}
+        membership = self._member.stack.snapshot().roles.get("membership")
+        return membership.evicted if isinstance(membership, MembershipSnapshot) else {}
 
     def end(self) -> None:
         """The member is closed."""

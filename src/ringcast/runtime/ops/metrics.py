@@ -37,11 +37,14 @@ _HELP = {
     "ringcast_aside_bytes": "Bytes put aside while the application is blocked in its own send.",
 }
 
-_FIGURES = (
-    *("credits", "incomplete_bytes", "aside_bytes", "datagram_bytes"),
-    *("congestion_window", "recorded", "recorder_lag_ms"),
-)
-"""Figures of parts and of the application that are metrics as they are."""
+_FIGURES = {
+    "flow": ("credits",),
+    "fragment": ("incomplete_bytes",),
+    "multicast": ("congestion_window",),
+    "wire": ("datagram_bytes",),
+    "application": ("aside_bytes", "recorded", "recorder_lag_ms"),
+}
+"""By role: what is a metric as it is."""
 
 _WINDOWS = {
     "ringcast_sent": "This member's own messages",
@@ -111,9 +114,7 @@ def _samples(snapshot: Plain) -> Iterator[Sample]:
     yield "ringcast_members", {}, len(texts_in(snapshot, "members"))
     yield "ringcast_view_number", {}, _view_number(snapshot)
     yield from _waiting(snapshot)
-    for part in snapshot.values():
-        if isinstance(part, Mapping):
-            yield from _of_part(part, names)
+    yield from _of_parts(snapshot, names)
     yield from _counters(map_in(snapshot, "counters"), "ringcast")
     yield from _counters(map_in(snapshot, "transport"), "ringcast_transport")
 
@@ -126,23 +127,25 @@ def _waiting(snapshot: Plain) -> Iterator[Sample]:
         yield "ringcast_waits_for", {"peer": name}, 1
 
 
-def _of_part(part: Plain, names: Mapping[str, str]) -> Iterator[Sample]:
-    """What one part says, known by the words it uses."""
-    yield from _marks("ringcast_sent", {}, map_in(part, "sent"))
-    for peer, name in _peers(part, "windows", names):
+def _of_parts(snapshot: Plain, names: Mapping[str, str]) -> Iterator[Sample]:
+    """What the parts say, by their roles, and the figures of the application."""
+    multicast, unicast = map_in(snapshot, "multicast"), map_in(snapshot, "unicast")
+    yield from _marks("ringcast_sent", {}, map_in(multicast, "sent"))
+    for peer, name in _peers(multicast, "windows", names):
         yield from _marks("ringcast_window", {"sender": name}, peer)
-    for peer, name in _peers(part, "to", names):
+    for peer, name in _peers(unicast, "to", names):
         yield from _marks("ringcast_unicast_sent", {"peer": name}, peer)
-    for peer, name in _peers(part, "from", names):
+    for peer, name in _peers(unicast, "from", names):
         yield from _marks("ringcast_unicast_window", {"sender": name}, peer)
-    for address, value in numbers_in(map_in(part, "acks")):
+    for address, value in numbers_in(map_in(multicast, "acks")):
         yield "ringcast_acked", {"peer": names.get(address, address)}, value
-    for key, value in numbers_in(part):
-        if key in _FIGURES:
-            yield f"ringcast_{key}", {}, value
-    if "role" in part:
-        yield "ringcast_is_coordinator", {}, part["role"] == "coordinator"
-    for address in texts_in(part, "suspected"):
+    for role, keys in _FIGURES.items():
+        for key, value in numbers_in(map_in(snapshot, role)):
+            if key in keys:
+                yield f"ringcast_{key}", {}, value
+    if role := text_in(map_in(snapshot, "membership"), "role"):
+        yield "ringcast_is_coordinator", {}, role == "coordinator"
+    for address in texts_in(map_in(snapshot, "failure"), "suspected"):
         yield "ringcast_suspected", {"peer": names.get(address, address)}, 1
 
 

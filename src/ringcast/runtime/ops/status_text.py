@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ringcast.core.stack.counters import all_declared, declared
 from ringcast.runtime.ops.event_text import printable
@@ -61,7 +61,7 @@ def explanation(statuses: Sequence[Plain]) -> str:
 
 
 def overview(statuses: Sequence[Plain]) -> str:
-    """What each member says, one paragraph a member."""
+    """What each member says, one paragraph per member."""
     return "\n\n".join("\n".join(map(printable, _member(status))) for status in statuses)
 
 
@@ -77,9 +77,7 @@ def _member(status: Plain) -> Iterator[str]:
     yield f"  {_keys(status, names)}"
     yield f"  view {number}: {members}"
     yield from _datagrams(status)
-    for part in status.values():
-        if isinstance(part, Mapping):
-            yield from _windows(part, names)
+    yield from _windows(map_in(status, "multicast"), names)
     yield from _stability(map_in(status, "stability"), names)
     yield from _troubles(status, names)
 
@@ -109,7 +107,7 @@ def _datagrams(status: Plain) -> Iterator[str]:
 
 
 def _windows(part: Plain, names: dict[str, str]) -> Iterator[str]:
-    """The windows of a multicast, which is the part that has some."""
+    """The windows of the messages to the group."""
     if "sent" not in part:
         return
     sent = map_in(part, "sent")

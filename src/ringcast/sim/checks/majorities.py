@@ -28,7 +28,7 @@ class Majorities:
 
     def look(self, name: str, layer: MajorityLayer) -> None:
         """A member has taken a step."""
-        self._left |= layer.left
+        self._left |= layer.left | layer.uncounted
         agreed = layer.agreed
         if not layer.has_quorum or agreed.id in self._chain_of:
             return

@@ -166,7 +166,7 @@ class Partitions:
         self._sides = found
 
     def heal(self) -> None:
-        """Everybody reaches everybody again."""
+        """All members reach each other again."""
         self._sides = {}
 
     def __bool__(self) -> bool:

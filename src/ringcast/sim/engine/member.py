@@ -168,7 +168,7 @@ class Member:
 
     def stats(self) -> dict[str, object]:
         """Counters and window marks as plain data."""
-        return self.stack.snapshot() | {"queued": self.queued, "state": self.state.value}
+        return self.stack.snapshot().plain() | {"queued": self.queued, "state": self.state.value}
 
     # What a user does -----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ def outstanding(world: World) -> list[str]:
 
 
 def _apart(members: list[Member]) -> list[str]:
-    """Who is not in one view with all the others."""
+    """The members that are not in one view with all the others."""
     found: list[str] = []
     addresses = {member.me for member in members}
     first = members[0].view

@@ -1,4 +1,4 @@
-"""Who was not given everything, and what the senders have said about them, by name."""
+"""The members that lack something, and what its senders have said about them, by name."""
 
 from __future__ import annotations
 

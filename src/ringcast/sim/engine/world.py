@@ -88,7 +88,7 @@ class World:
         self.now = 0.0
         self.observer = observer
         self.members: dict[str, Member] = {}
-        """Everybody who was ever started, by name."""
+        """Every member that was ever started, by name."""
         self.frames: Counter[str] = Counter()
         """How many frames of each kind were sent."""
         self.lost: Counter[str] = Counter()
@@ -216,7 +216,7 @@ class World:
         now = self.now = self.checker.now = calendar.next
         self._effort += 1
         if self._effort_max is not None and self._effort > self._effort_max:
-            raise Timeout(f"after {self._effort:,} steps and frames there is no rest: a storm")
+            raise Timeout(f"after {self._effort:,} steps and frames it is still busy: a storm")
         for member, datagrams in calendar.pop().items():
             if member.wake_at <= now:
                 member.wake_at = float("inf")
@@ -322,7 +322,7 @@ class World:
         self.done(None, "partition " + " | ".join(" ".join(side) for side in names))
 
     def heal(self) -> None:
-        """Everybody reaches everybody again; loss and rules stay."""
+        """All members reach each other again; loss and rules stay."""
         self.network.partitions.heal()
         self.done(None, "heal")
 

@@ -52,7 +52,7 @@ class Show:
         what = ", ".join(self._words.frame(frame, source) for frame in frames)
         target = to or (self._label(fates[0][0]) if fates else "nobody")
         fate = "; ".join(self._fates(fates, alone=not to))
-        self._line(now, f"{source} → {target}", what or "bytes that are no frame", fate)
+        self._line(now, f"{source} → {target}", what or "bytes that are not a frame", fate)
 
     def given(self, now: float, member: Member, event: Event) -> None:
         """An application was given an event."""

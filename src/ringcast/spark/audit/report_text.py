@@ -72,7 +72,7 @@ def table(report: Report) -> dict[str, str]:
     return {
         "members": f"{of['members']:,.0f}, in {of['views']:,.0f} views",
         "sent": f"{of['sent_messages']:,.0f} messages in {of['seconds']:.1f} s",
-        "delivered": f"{of['delivered_messages']:,.0f}, {rate:,.0f} a second",
+        "delivered": f"{of['delivered_messages']:,.0f}, {rate:,.0f} per second",
         "latency": _latency(figures(report)),
         "asked for": f"{of['requested_messages']:,.0f} messages",
         "sent again": f"{of['resent_messages']:,.0f}, {of['retransmission_ratio']:.1%} of all sent",

@@ -48,7 +48,7 @@ def audit(
 
     What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `ordered`, and
     makes them from a spec, as in `audit(trace, **rules_of(spec)._asdict())`. At most `limit`
-    violations come with their rows. Raises ConfigError when `trace` is no trace.
+    violations come with their rows. Raises ConfigError when `trace` is not a trace.
     """
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
     if lacking := [name for name in missing if name not in LATER]:

@@ -38,6 +38,7 @@ from ringcast.trace.follow.audit_row import AuditRow
 from ringcast.trace.follow.member import MemberTrack
 from ringcast.trace.follow.part import MemberPart
 from ringcast.trace.follow.view import KEPT_MS, ViewTrack
+from ringcast.trace.judging.checks import checks_of_others, include
 from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import Row
@@ -177,9 +178,11 @@ class ViewProcessor(StatefulProcessor):
 
     def __init__(self, rules: Rules, grace_ms: int) -> None:
         self._rules, self._grace = rules, grace_ms
+        self._checks = checks_of_others()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before everything else."""
+        include(self._checks)
         self._handle = handle
         self._state = handle.getValueState("track", "track string")
 

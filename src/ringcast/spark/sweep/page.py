@@ -84,7 +84,7 @@ def _point(sweep: Sweep, line: Line) -> Point | None:
     x, y = line.figures["throughput"], line.figures["p99"]
     if x is None or y is None:
         return None
-    told = f"{FIGURES['throughput'].unit(x)} a second, p99 {FIGURES['p99'].unit(y)}"
+    told = f"{FIGURES['throughput'].unit(x)} per second, p99 {FIGURES['p99'].unit(y)}"
     return Point(x, y, f"{sweep.grid.candidate_label(line.candidate)}: {told}", line.is_good)
 
 

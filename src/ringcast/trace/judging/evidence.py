@@ -37,7 +37,7 @@ def about_marks(cause: str) -> bool:
 
 
 def witness(violation: Violation, kind: str) -> int:
-    """Whose rows of a kind show a violation: of a purge, the deliveries of who was harmed."""
+    """The member whose rows of a kind show a violation: of a purge, that which was harmed."""
     harmed = violation.peer if kind == DELIVERED else None
     return violation.member if harmed is None else harmed
 

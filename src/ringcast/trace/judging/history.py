@@ -160,7 +160,7 @@ def make_progress(
 
 
 def find_reinstalled(installs: Iterable[Row]) -> list[tuple[int, ViewKey]]:
-    """Who installed which view more than once: of these, the first row counts for all else."""
+    """Members that installed a view more than once, and which; the first row counts elsewhere."""
     times = Counter((row.member, (row.view, row.view_by)) for row in installs)
     return [install for install, count in times.items() if count > 1]
 

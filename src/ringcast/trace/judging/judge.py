@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 
+from ringcast.trace.judging.checks import MESSAGES, VIEWS, audit_check, checks
 from ringcast.trace.judging.summary import PayloadSum, Range, Source, Summary, ViewKey
 from ringcast.trace.schema import signed
 from ringcast.trace.violations import Violation
@@ -27,16 +28,18 @@ def judge(summary: Summary) -> Iterator[Violation]:
 
 def judge_messages(summary: Summary) -> Iterator[Violation]:
     """The part that is about messages. A summary may have those of some senders only."""
-    yield from _numbers(summary)
-    yield from _heads(summary)
-    yield from _tails(summary)
-    yield from _contents(summary)
-    yield from _orders(summary)
-    yield from _purges(summary)
-    yield from _acks(summary)
+    for check in checks(MESSAGES):
+        yield from check(summary)
 
 
 def judge_views(summary: Summary) -> Iterator[Violation]:
+    """The part that is about views."""
+    for check in checks(VIEWS):
+        yield from check(summary)
+
+
+@audit_check(VIEWS)
+def _views(summary: Summary) -> Iterator[Violation]:
     """Members that installed a view which they are not in, or which others know otherwise."""
     installed = defaultdict[ViewKey, list[int]](list)
     for member, view in summary.progress:
@@ -55,6 +58,7 @@ def judge_views(summary: Summary) -> Iterator[Violation]:
         yield Violation("reinstalled", member, *view)
 
 
+@audit_check(MESSAGES)
 def _numbers(summary: Summary) -> Iterator[Violation]:
     """Numbers that a sender gave out in two views, or that a member delivered in two.
 
@@ -91,6 +95,7 @@ def _again(ranges: list[tuple[ViewKey, Range]]) -> Iterator[tuple[ViewKey, Range
         reached = reach.last if reached is None else max(reached, reach.last)
 
 
+@audit_check(MESSAGES)
 def _heads(summary: Summary) -> Iterator[Violation]:
     for (member, view, sender), reach in summary.delivered.items():
         begin = summary.begins[view, sender]
@@ -98,6 +103,7 @@ def _heads(summary: Summary) -> Iterator[Violation]:
             yield Violation("head", member, *view, sender, None, begin, reach.first - 1)
 
 
+@audit_check(MESSAGES)
 def _tails(summary: Summary) -> Iterator[Violation]:
     """What members owed at the end of a view, and did not deliver."""
     for (member, view), part in summary.progress.items():
@@ -122,6 +128,7 @@ def _due(summary: Summary, member: int, view: ViewKey, sender: int) -> tuple[str
     return "survivors", summary.farthest.get((view, ours.next, sender))
 
 
+@audit_check(MESSAGES)
 def _contents(summary: Summary) -> Iterator[Violation]:
     """Members that delivered the same messages as others, but not with the same payloads."""
     alike = defaultdict[tuple[ViewKey, int, Range], list[tuple[int, PayloadSum]]](list)
@@ -140,6 +147,7 @@ def _contents(summary: Summary) -> Iterator[Violation]:
                 yield Violation(cause, member, *view, sender, None, *reach)
 
 
+@audit_check(MESSAGES)
 def _orders(summary: Summary) -> Iterator[Violation]:
     """Members that delivered a sender's messages elsewhere among those of all others than most did
     that saw the same end of the view. If two places are as frequent, the lowest address counts."""
@@ -163,6 +171,7 @@ def _most_common(sums: Iterator[PayloadSum]) -> PayloadSum:
     return min(votes, key=lambda found: (-votes[found], found))
 
 
+@audit_check(MESSAGES)
 def _purges(summary: Summary) -> Iterator[Violation]:
     """Messages that a sender forgot, and that a member which saw the end of the view lacks."""
     for (view, sender), top in summary.purged.items():
@@ -179,6 +188,7 @@ def _purges(summary: Summary) -> Iterator[Violation]:
                 yield Violation(cause, sender, *view, sender, member, reached + 1, top)
 
 
+@audit_check(MESSAGES)
 def _acks(summary: Summary) -> Iterator[Violation]:
     """Messages that a member which saw the end of the view acked there, and never delivered.
 

@@ -66,7 +66,7 @@ class ReceiverProgress:
 
 @dataclass
 class Summary:
-    """Who was where, what was sent, and how far everybody got with it."""
+    """The members of each view, what was sent, and how far each member got with it."""
 
     progress: dict[tuple[int, ViewKey], ReceiverProgress]
     sent: dict[Source, Range] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Summary:
     acked: dict[tuple[ViewKey, int, int], int] = field(default_factory=dict)
     """By view, sender and receiver, up to where the sender heard that its messages were there."""
     reinstalled: list[tuple[int, ViewKey]] = field(default_factory=list)
-    """Who installed which view more than once."""
+    """Members that installed a view more than once, and which."""
 
     def misplaced(self, member: int, view: ViewKey, sender: int, *, sending: bool) -> str | None:
         """The cause why rows can't be where they are: the member or the sender is not there."""
@@ -152,7 +152,7 @@ class Summary:
 
     @cached_property
     def senders(self) -> Mapping[ViewKey, list[int]]:
-        """Who sent something in a view, or was delivered there."""
+        """By view: the members that sent something in it, or were delivered there."""
         senders = defaultdict[ViewKey, list[int]](list)
         for view, sender in self.begins:
             senders[view].append(sender)

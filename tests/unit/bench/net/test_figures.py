@@ -59,7 +59,7 @@ def test_two_groups_are_compared() -> None:
     assert figures["jain"] == pytest.approx(0.8)
 
 
-def test_jains_index() -> None:
+def test_jains_index_of_fair_and_unfair_shares() -> None:
     assert jain([5, 5]) == pytest.approx(1)
     assert jain([5, 0]) == pytest.approx(0.5)
     assert jain([0, 0]) == 0

@@ -9,13 +9,13 @@ from ringcast import presets
 from ringcast.cli.main import main
 
 
-def test_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "stable"]) == 0
     printed = capsys.readouterr().out
     assert printed.index("Flow: ") < printed.index("NakAck3: ") < printed.index("Udp: ")
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "tcp", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["name"] == "tcp"

@@ -63,5 +63,5 @@ def test_members_are_sorted_and_names_cannot_control_the_terminal() -> None:
     assert "\x1b" not in "\n".join(details_of(few))
 
 
-def test_sizes_have_units() -> None:
+def test_sizes_in_the_live_view_have_units() -> None:
     assert [size_text(n) for n in (5, 1_500, 2e6, 3e9)] == ["5 B", "1.5 KB", "2.0 MB", "3.0 GB"]

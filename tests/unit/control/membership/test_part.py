@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringcast.control.membership.part import STRANGERS_MAX
+from ringcast.control.membership.part import STRANGERS_MAX, MembershipSnapshot
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import Merged
 from ringcast.core.model.view import ViewId
@@ -99,7 +99,7 @@ def test_a_member_alone_after_an_eviction_rests() -> None:
 )
 def test_a_snapshot_names_the_role(view: object, role: str) -> None:
     bench = searching() if view is None else following(view)  # type: ignore[arg-type]
-    assert bench.part.snapshot() == {"role": role, "suspects": [], "evicted": {}}
+    assert bench.part.snapshot() == MembershipSnapshot(role=role, suspects=(), evicted={})
 
 
 def test_a_member_alone_that_was_not_told_to_stay_away_does_not_rest() -> None:

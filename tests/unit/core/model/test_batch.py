@@ -7,7 +7,7 @@ ANN = Address(1)
 LARGE = b"x" * VIEW_PAYLOAD_SIZE
 
 
-def test_views_become_bytes() -> None:
+def test_memoryviews_of_a_batch_become_bytes() -> None:
     batch = Batch(ANN, [memoryview(LARGE)], len(LARGE), first=1, size=len(LARGE))
     batch.drop_views()
     assert [type(payload) for payload in batch.payloads] == [bytes]

@@ -56,7 +56,7 @@ def test_discard_splits_trims_and_removes(
     assert ranges.count == 16 - removed
 
 
-def test_membership_and_cover() -> None:
+def test_a_range_set_knows_its_members_and_what_it_covers() -> None:
     ranges = RangeSet([(3, 7), (9, 9)])
     assert [n for n in range(12) if n in ranges] == [3, 4, 5, 6, 7, 9]
     assert ranges.covers(3, 7)
@@ -91,7 +91,7 @@ def test_a_range_that_runs_downwards_is_refused_and_changes_nothing() -> None:
     assert list(ranges) == [(3, 7)]
 
 
-def test_union_intersection_difference() -> None:
+def test_range_sets_have_union_intersection_difference() -> None:
     one, other = RangeSet([(1, 5), (10, 15)]), RangeSet([(4, 11), (20, 21)])
     assert list(one.union(other)) == [(1, 15), (20, 21)]
     assert list(one.intersection(other)) == [(4, 5), (10, 11)]

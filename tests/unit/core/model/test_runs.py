@@ -56,7 +56,9 @@ def test_a_purge_frees_what_it_names_and_its_bytes() -> None:
 
 
 @given(st.sets(st.integers(1, 60)), st.integers(0, 60), st.integers(1, 30), st.integers(0, 30))
-def test_against_a_set(kept: set[int], purged: int, first: int, more: int) -> None:
+def test_a_run_store_holds_what_a_set_would(
+    kept: set[int], purged: int, first: int, more: int
+) -> None:
     store = RunStore()
     for low, high in RangeSet((seqno, seqno) for seqno in sorted(kept)):
         store.add(run(low, high - low + 1))

@@ -54,6 +54,14 @@ def test_a_role_stands_where_it_says(place: dict[str, str], above: str, below: s
     assert Stamp().role == "stamp"
 
 
+@pytest.mark.parametrize("role", ["transport", "multicast", "failure"])
+def test_another_protocol_for_a_known_role_moves_nothing(role: str) -> None:
+    before = registry.order()
+    protocol(role=role, over="large")(Stamp)
+    assert registry.order() == before
+    presets.lan()
+
+
 def test_roles_above_each_other_are_refused() -> None:
     protocol(role="stamp", over="large", under="wire")(Stamp)
     with pytest.raises(ConfigError, match="stand above each other"):
@@ -107,7 +115,7 @@ def test_a_protocol_of_a_user_goes_through_toml_by_either_name() -> None:
 
 
 def test_a_spec_that_is_not_registered_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Stamp is no protocol: register it"):
+    with pytest.raises(ConfigError, match="Stamp is not a protocol: register it"):
         presets.lan().insert(Stamp())
 
 

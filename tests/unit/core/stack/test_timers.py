@@ -13,7 +13,7 @@ def drain(timers: Timers[str], now: float) -> list[tuple[str, str]]:
     return due
 
 
-def test_nothing_is_set() -> None:
+def test_without_timers_nothing_is_due() -> None:
     timers: Timers[str] = Timers()
     assert timers.deadline == NEVER
     assert timers.pop_due(1e9) is None
@@ -51,7 +51,7 @@ def test_a_cancelled_timer_is_gone() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20), st.booleans()), max_size=300))
-def test_against_a_table(steps: list[tuple[str, int, bool]]) -> None:
+def test_timers_are_due_as_a_table_says(steps: list[tuple[str, int, bool]]) -> None:
     timers: Timers[str] = Timers()
     table: dict[str, tuple[int, int]] = {}
     for place, (name, at, cancel) in enumerate(steps):

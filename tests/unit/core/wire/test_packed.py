@@ -143,7 +143,7 @@ def test_doubles_give_the_same_bytes(seed: int) -> None:
     assert found == {number for _, number in texts}
 
 
-def test_senders_take_turns() -> None:
+def test_mixed_datagrams_of_two_senders_are_read() -> None:
     one, two = a_run(40), a_run(40, first=500, origin=B)
     mixed = [part for pair in zip(datagrams(one), datagrams(two), strict=True) for part in pair]
     assert messages(read(mixed)) == sent(one, two)

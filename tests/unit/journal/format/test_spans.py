@@ -18,7 +18,7 @@ def as_set(some: Spans) -> set[int]:
 
 
 @given(SETS, SETS)
-def test_they_are_sets(a: set[int], b: set[int]) -> None:
+def test_spans_are_sets_of_numbers(a: set[int], b: set[int]) -> None:
     one, other = as_spans(a), as_spans(b)
     assert spans.union(one, other) == as_spans(a | b)
     assert spans.subtract(one, other) == as_spans(a - b)
@@ -33,6 +33,6 @@ def test_neighbours_are_one_range() -> None:
     assert spans.normal([(4, 6), (1, 3), (9, 9), (8, 7)]) == ((1, 6), (9, 9))
 
 
-def test_text_is_short() -> None:
+def test_the_text_of_spans_is_short() -> None:
     assert spans.to_text(((1, 50), (81, 90))) == "1-50,81-90"
     assert spans.from_text("") == ()

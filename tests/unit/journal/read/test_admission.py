@@ -42,7 +42,7 @@ def never(name: str, sender: int, spans: Spans) -> list[int]:
 
 
 @given(st.dictionaries(st.integers(), st.integers(0, 50)), st.integers(1, 200), st.integers(0, 99))
-def test_shares_are_fair(needs: dict[int, int], rows: int, turn: int) -> None:
+def test_senders_get_fair_shares(needs: dict[int, int], rows: int, turn: int) -> None:
     demands = {("g", sender): need for sender, need in needs.items()}
     shares = fair_shares(demands, rows, turn)
     assert sum(shares.values()) == min(rows, sum(demands.values()))

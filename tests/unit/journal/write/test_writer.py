@@ -109,7 +109,7 @@ def test_an_empty_writer_leaves_nothing(tmp_path: Path) -> None:
     assert Journal(tmp_path).segments == ()
 
 
-def test_runs_must_follow(tmp_path: Path) -> None:
+def test_a_run_must_follow_the_last_one_of_its_sender(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, "prices", 1) as journal:
         append(journal, 7, 1, 3)
         with pytest.raises(LocalError, match="do not follow 3"):

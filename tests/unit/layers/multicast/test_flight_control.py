@@ -135,5 +135,5 @@ def test_a_member_that_left_no_longer_counts_as_a_sender() -> None:
     assert flight.count_senders() == 2
 
 
-def test_a_sender_without_a_pace_has_none_in_its_snapshot() -> None:
-    assert control(Parts()).snapshot()["paced_rate"] == 0
+def test_a_sender_without_a_pace_has_none_now() -> None:
+    assert control(Parts()).paced_rate == 0

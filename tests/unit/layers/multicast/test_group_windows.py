@@ -2,6 +2,7 @@
 
 import pytest
 
+from ringcast.core.stack.snapshot import SentMarks
 from ringcast.layers.multicast.group_windows import GroupWindows
 from tests.unit.layers.multicast.parts import SPEC, A, B, C, D, Parts, installation, run
 
@@ -65,7 +66,7 @@ def test_the_marks_of_all_senders_are_in_digest_handed_and_snapshot() -> None:
     parts.group.windows[B].deliver(1)
     assert parts.group.handed() == {A: 2, B: 3, C: 0}
     assert tuple(parts.group.digest()[B]) == (0, 1, 3)
-    assert parts.group.snapshot()["sent"] == {"low": 0, "delivered": 0, "high": 2, "nbytes": 20}
+    assert parts.group.snapshot().sent == SentMarks(low=0, delivered=0, high=2, nbytes=20)
 
 
 def test_a_view_that_does_not_match_the_members_is_refused() -> None:

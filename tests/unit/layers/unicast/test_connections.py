@@ -187,7 +187,7 @@ def test_a_closed_connection_opens_behind_what_was_handed_up() -> None:
     assert again.window.low == again.acked == 40
 
 
-def test_memories_are_bounded() -> None:
+def test_remembered_connections_are_bounded() -> None:
     inbounds = Inbounds(100, 0.001, 0.1, 3)
     for address in range(1, 6):
         inbounds.find(Address(address), 5, 0)

@@ -1,12 +1,14 @@
 """Unicast: in order, exactly once, whatever the network does, and nothing runs when all is done."""
 
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcast.core.model.address import Address
+from ringcast.core.stack.snapshot import ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import UnicastAck, UnicastData, UnicastLast
-from ringcast.errors import ConfigError
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import LATENCY, Member, Net, bad_network, lose, numbered
 from tests.unit.layers.pair import A, B, C, is_data, layer, pair, send_each
@@ -208,33 +210,18 @@ def test_connection_ids_are_never_0_and_rise() -> None:
     assert conns[-1] < 2**64
 
 
-# --- settings and snapshot ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        *("capacity", "max_bytes", "ack_threshold", "request_ranges", "request_messages"),
-        *("remembered_peers", "xmit_interval"),
-    ],
-)
-def test_settings_below_their_bounds_are_refused(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"Unicast.{field} is 0"):
-        Unicast(**{field: 0})
-
-
-def test_a_delay_above_the_interval_is_refused() -> None:
-    with pytest.raises(ConfigError, match="request_delay"):
-        Unicast(request_delay=0.2)
+# --- snapshot -----------------------------------------------------------------------------------
 
 
 def test_the_snapshot_has_the_marks() -> None:
     net = pair()
     net.members[A].send(numbered(5), B)
     net.settle(1.0)
-    assert layer(net, A).snapshot()["to"] == {"2": {"low": 5, "high": 5, "nbytes": 0}}
-    marks = {"delivered": 5, "handed": 5, "high": 5, "missing": 0}
-    assert layer(net, B).snapshot()["from"] == {"1": marks}
+    sent = SentMarks(low=5, delivered=5, high=5, nbytes=0)
+    assert layer(net, A).snapshot().to == {B: sent}
+    received = ReceivedMarks(low=5, delivered=5, handed=5, high=5, missing=0, nbytes=0)
+    assert layer(net, B).snapshot().from_ == {A: received}
+    assert layer(net, B).snapshot().plain()["from"] == {"1": asdict(received)}
 
 
 # --- anything may happen ------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def present(name: str, number: int) -> Present:
     return Present(peer, ViewId(number, peer.address), peer, 0, 0)
 
 
-def test_interfaces() -> None:
+def test_interfaces_are_listed_with_their_addresses() -> None:
     texts = [f.text for f in examine_interfaces("10.0.0.7", [LO, ETH, DUMB, DOWN])]
     assert texts == [
         "lo is up at 127.0.0.1, ::1",
@@ -53,7 +53,7 @@ def test_loopback_says_how_to_reach_others() -> None:
     assert alone.text == "127.0.0.1 is for members on this machine only"
 
 
-def test_routes_for_multicast() -> None:
+def test_the_route_for_multicast_is_found_or_missed() -> None:
     default = Route("eth0", IPv4Network("0.0.0.0/0"))
     (named,) = examine_route(Udp(bind="10.0.0.7"), [])
     (routed,) = examine_route(Udp(bind=""), [default])
@@ -68,7 +68,7 @@ def test_routes_for_multicast() -> None:
     assert list(examine_route(Udp(bind="::1", multicast="ff02::7777"), [])) == []
 
 
-def test_buffers() -> None:
+def test_a_buffer_that_is_too_small_is_named() -> None:
     fine = examine_buffer("receive", "net.core.rmem_max", 1_000, 2_000, "are lost")
     short = examine_buffer("receive", "net.core.rmem_max", 8_000_000, 212_992, "are lost")
     assert fine.verdict is Severity.OK

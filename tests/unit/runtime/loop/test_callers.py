@@ -31,7 +31,7 @@ def test_the_first_of_a_thread_is_preferred_to_the_first_of_all() -> None:
     assert callers.first("eve") == 1
 
 
-def test_all_are_told() -> None:
+def test_all_callers_are_told() -> None:
     callers, waiters = WaitingCallers(), [waiter("ann"), waiter("bob")]
     for number, one in enumerate(waiters):
         callers.add(number, one)

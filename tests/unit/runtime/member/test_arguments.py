@@ -15,7 +15,7 @@ from ringcast.runtime.member.arguments import (
 )
 
 
-def test_timeouts() -> None:
+def test_a_timeout_is_seconds_or_none() -> None:
     assert checked_timeout(None) is None
     assert checked_timeout(2) == 2
     assert checked_timeout(-1.0) == 0.0
@@ -37,7 +37,7 @@ def test_who_is_no_target(wrong: Address) -> None:
         checked_target(wrong)
 
 
-def test_targets() -> None:
+def test_a_target_is_an_address_or_a_list_of_them() -> None:
     assert checked_target(Address(7)) == 7
     assert checked_targets(Address(7)) == [7]
     assert checked_targets((Address(7), Address(8))) == [7, 8]

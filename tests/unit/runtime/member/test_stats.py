@@ -4,8 +4,8 @@ from types import UnionType
 from typing import get_origin, get_type_hints
 
 import ringcast
-from ringcast import presets
-from ringcast.runtime.member.stats import Stats
+from ringcast import presets, protocols
+from ringcast.runtime.member.stats import RoleStats, Stats
 from ringcast.transports import Memory
 
 
@@ -20,6 +20,14 @@ def test_every_key_is_there_and_has_the_type_that_it_says() -> None:
         origin = get_origin(hints[key])
         kind = hints[key] if origin in (None, UnionType) else origin
         assert isinstance(value, kind), key
+
+
+def test_the_type_has_every_role_that_says_something() -> None:
+    spec = presets.lan().insert(protocols.Compress(), protocols.Majority(), protocols.Flow())
+    with ringcast.sync.join("roles", spec.replace(Memory()), name="a") as group:
+        told = group._member.stack.snapshot().roles
+    assert set(told) <= set(get_type_hints(RoleStats))
+    assert {"quorum", "flow", "membership"} <= set(told)
 
 
 def test_the_version_is_a_number() -> None:

@@ -126,7 +126,7 @@ def test_a_length_past_the_bound(pair: tuple[Connection, socket.socket]) -> None
         read(connection, ReadBuffer())
 
 
-def test_the_largest_datagram(pair: tuple[Connection, socket.socket]) -> None:
+def test_a_connection_carries_the_largest_datagram(pair: tuple[Connection, socket.socket]) -> None:
     connection, other = pair
     sender = Connection(other, None, 0.0)
     other.setblocking(False)
@@ -206,7 +206,7 @@ def test_a_queue_that_is_dropped(pair: tuple[Connection, socket.socket]) -> None
     assert connection.queued == 0
 
 
-def test_the_hello() -> None:
+def test_a_hello_names_version_group_and_sender() -> None:
     hello = encode_hello(5, Address(7))
     assert len(hello) == HELLO_SIZE
     assert decode_hello(memoryview(hello), 5) == Address(7)

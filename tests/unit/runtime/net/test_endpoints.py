@@ -89,7 +89,7 @@ def test_what_to_bind_to() -> None:
         bind_host("nowhere0", "")
 
 
-def test_what_to_advertise() -> None:
+def test_a_member_advertises_its_bound_or_given_host() -> None:
     assert advertised_host("10.1.2.3", "127.0.0.1") == "10.1.2.3"
     assert advertised_host("0.0.0.0", "127.0.0.1") == "127.0.0.1"
 

@@ -40,7 +40,7 @@ def test_the_smallest_network_wins() -> None:
     assert route_to("10.0.0.1", known[1:]) is None
 
 
-def test_addresses_of_six() -> None:
+def test_the_ipv6_addresses_of_interfaces_are_read() -> None:
     assert parse_inet6(INET6) == {
         "eth0": ["fd00::2", "fe80::fc:ff:fe00:1%eth0"],
         "lo": ["::1"],

@@ -39,7 +39,7 @@ EVENTS: list[Event] = [
 ]
 
 
-def test_words_for_people() -> None:
+def test_an_event_is_a_sentence_for_people() -> None:
     out: list[str] = []
     aside: list[str] = []
     text = TextEventWriter(out.append, aside.append)
@@ -65,7 +65,7 @@ def test_words_for_people() -> None:
     ]
 
 
-def test_words_for_programs() -> None:
+def test_an_event_is_a_record_for_programs() -> None:
     out: list[str] = []
     text = JsonEventWriter(out.append)
     text.joined("chat", "ann", ANN, "h:1")

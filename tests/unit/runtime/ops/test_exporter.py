@@ -45,7 +45,7 @@ def test_a_scrape_gets_the_figures_of_the_moment() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "[::1]"])
-def test_another_address(host: str) -> None:
+def test_the_exporter_listens_at_a_given_address(host: str) -> None:
     with socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM
     ) as lent:

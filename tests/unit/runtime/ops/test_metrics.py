@@ -31,7 +31,7 @@ STATUS: dict[str, object] = {
 OWN = r'group="g\"1\\",member="ann"'
 
 
-def test_what_is_told() -> None:
+def test_metrics_have_the_figures_of_every_role() -> None:
     lines = render(STATUS).splitlines()
     for expected in (
         f"ringcast_members{{{OWN}}} 2",

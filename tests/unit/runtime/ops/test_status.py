@@ -124,7 +124,7 @@ def test_whoever_asks_and_goes_away_does_no_harm(home: Path, group: sync.Group) 
         assert len(running_members()) == 1
 
 
-def test_who_blocks_whom(home: Path) -> None:
+def test_the_status_says_which_member_blocks_a_send(home: Path) -> None:
     """One member takes nothing, so the other one's window stays full."""
 
     def take_own() -> None:

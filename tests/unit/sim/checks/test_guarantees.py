@@ -82,21 +82,21 @@ def test_a_piece_may_lie_across_two_that_are_as_long_as_itself(group: Group) -> 
     assert group.found == ""
 
 
-def test_a_gap(group: Group) -> None:
+def test_a_gap_is_noticed(group: Group) -> None:
     group.send(A, b"1", b"2", b"3")
     group.give(B, A, 1, b"1")
     group.give(B, A, 3, b"3")
     assert "a's messages 3-3 when 2 was due" in group.found
 
 
-def test_a_message_twice(group: Group) -> None:
+def test_a_message_that_is_delivered_twice_is_noticed(group: Group) -> None:
     group.send(A, b"1", b"2")
     group.give(B, A, 1, b"1", b"2")
     group.give(B, A, 2, b"2")
     assert "though 2 was its last" in group.found
 
 
-def test_other_bytes(group: Group) -> None:
+def test_a_message_with_other_bytes_is_noticed(group: Group) -> None:
     group.send(A, b"1", b"2")
     group.give(B, A, 1, b"1", b"x")
     assert "other bytes" in group.found
@@ -206,7 +206,7 @@ def test_views_that_go_back_or_lack_their_member_or_differ(group: Group) -> None
     assert "is not in it" in group.found
 
 
-def test_the_wrong_leavers(group: Group) -> None:
+def test_the_wrong_leavers_are_noticed(group: Group) -> None:
     group.install(A, view(2, A, B))
     assert "wrong joiners or leavers" in group.found
 
@@ -250,7 +250,7 @@ def test_a_skip_is_a_violation_unless_the_stack_says_so() -> None:
         assert "due" not in group.found
 
 
-def test_what_is_behind(group: Group) -> None:
+def test_a_member_that_is_behind_is_noticed(group: Group) -> None:
     group.send(A, b"1", b"2")
     for member in (A, B):
         group.give(member, A, 1, b"1", b"2")

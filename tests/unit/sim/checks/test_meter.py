@@ -22,7 +22,7 @@ def test_quantiles_of_a_hundred() -> None:
     assert spread.quantile(1.0) == spread.longest == pytest.approx(0.100)
 
 
-def test_weights_count() -> None:
+def test_the_meter_counts_by_weight() -> None:
     spread = Spread()
     spread.add(0.001, 99)
     spread.add(5.0)

@@ -28,6 +28,7 @@ from ringcast.spark.audit.finding.sender import (
 from ringcast.spark.audit.finding.sender_table import SenderTable
 from ringcast.spark.audit.groups import groups
 from ringcast.spark.travel import take_along
+from ringcast.trace.judging.checks import Check, checks_of_others, include
 from ringcast.trace.judging.summary import Summary
 from ringcast.trace.rules import Rules
 
@@ -111,17 +112,19 @@ class SendersInTasks:
     ) -> Iterator[SenderFindings]:
         lines = groups(trace, self._rules.skew_us).groupBy("sender")
         marks = control.marks(trace).groupBy("sender")
-        bodies = lines.cogroup(marks).applyInArrow(_bodies(judge), BODY).toArrow()
+        work = _bodies(judge, checks_of_others())
+        bodies = lines.cogroup(marks).applyInArrow(work, BODY).toArrow()
         for body in bodies.column("body"):
             yield SenderFindings.of(json.loads(body.as_py()))
 
 
 def _bodies(
-    judge: Callable[[Lines, Lines], SenderFindings],
+    judge: Callable[[Lines, Lines], SenderFindings], others: Mapping[str, Sequence[Check]]
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """The work of a task on one sender."""
 
     def work(lines: pa.Table, marks: pa.Table) -> pa.Table:
+        include(others)
         (sound, wrong), (sound_marks, wrong_marks) = _parted(lines), _parted(marks)
         found = judge(sound, sound_marks) if sound or sound_marks else SenderFindings()
         found.unsound = [*wrong, *wrong_marks]
