@@ -382,7 +382,7 @@ class UdpTransport:
             placement.is_used = True
 
     def receive(self, limit: int) -> Iterator[Received]:
-        """What is there, up to `limit` datagrams of each socket, each read when it is asked for.
+        """What is there, up to `limit` buffers of each socket, each read when it is asked for.
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
@@ -408,7 +408,7 @@ class UdpTransport:
     def _read_coalesced(self, sock: socket.socket, limit: int) -> Iterator[Received]:
         count = nbytes = 0
         try:
-            while count < limit:
+            for _ in range(limit):
                 data, ancillary, _, source = sock.recvmsg(
                     DATAGRAM_MAX, ANCILLARY_SIZE, socket.MSG_DONTWAIT
                 )
