@@ -32,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     net.add_argument("--only", metavar="NAME,…", default=SUPPRESS, help="these scenarios")
     net.add_argument("--list", action="store_true", default=SUPPRESS, help="list them and stop")
     _add_common(net)
+    _add_beside(what.add_parser("beside", help="the speed of this tree beside an earlier one"))
     form = what.add_parser("form", help="the time until members are in one view")
     form.add_argument("--members", default="2,10,50", help="how many (%(default)s)")
     form.add_argument(
@@ -127,6 +128,30 @@ def _list(arguments: Namespace, chosen: Sequence[Scenario]) -> int:
     return 0
 
 
+def run_beside(arguments: Namespace) -> int:
+    """The same scenarios in this tree and in another one, by turns."""
+    from ringcast_bench.beside.compare import STANDARD, compare, table
+    from ringcast_bench.beside.trees import tree_of
+    from ringcast_bench.machine import about_text
+    from ringcast_bench.namespace import Namespace as Network
+    from ringcast_bench.scenarios import SCENARIOS
+
+    chosen = _choose(SCENARIOS, arguments.only or STANDARD)
+    repeats, ticker = _repeats(arguments), ProgressTicker()
+    with tree_of(arguments.tree) as tree, Network() as network:
+        _explain(network)
+        compared = list(
+            compare(network, tree, chosen, repeats=repeats, quick=arguments.quick, say=ticker.say)
+        )
+    ticker.close()
+    if arguments.json:
+        print(json.dumps([{**vars(one), "speed": one.speed} for one in compared]))
+    else:
+        print(f"{about_text()}\n\n{table(compared, arguments.tree)}")
+    least = 0.0 if arguments.least is None else arguments.least
+    return 1 if any(one.is_below(least) for one in compared) else 0
+
+
 def run_trace(arguments: Namespace) -> int:
     """The same with and without a trace."""
     from ringcast_bench.scenarios import TRACE
@@ -186,9 +211,7 @@ def _print_outcomes(
     from ringcast_bench.run import run_scenario
     from ringcast_bench.table import data_of, goals_text, text_of
 
-    if arguments.repeats < 1:
-        raise ConfigError(f"--repeats is {arguments.repeats}: give at least 1")
-    repeats, quick = arguments.repeats, arguments.quick
+    repeats, quick = _repeats(arguments), arguments.quick
     ticker, outcomes = ProgressTicker(), []
     if not arguments.json:
         print(about_text() + "\n")
@@ -205,6 +228,14 @@ def _print_outcomes(
     else:
         print(goals_text(outcomes))
     return 1 if any(outcome.has_failed for outcome in outcomes) else 0
+
+
+def _repeats(arguments: Namespace) -> int:
+    """Raises ConfigError for a number that makes no sense."""
+    repeats: int = arguments.repeats
+    if repeats < 1:
+        raise ConfigError(f"--repeats is {repeats}: give at least 1")
+    return repeats
 
 
 def _explain(network: Network) -> None:
@@ -316,6 +347,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 RUNS: dict[str | None, Callable[[Namespace], int]] = {
     None: run_network,
     "net": run_net,
+    "beside": run_beside,
     "form": run_form,
     "trace": run_trace,
     "micro": run_micro,
@@ -324,6 +356,15 @@ RUNS: dict[str | None, Callable[[Namespace], int]] = {
     "sink": run_sink,
 }
 """What is measured, by its name."""
+
+
+def _add_beside(beside: ArgumentParser) -> None:
+    beside.add_argument("tree", metavar="TREE", help="a revision of this repository, or a folder")
+    beside.add_argument(
+        "--only", metavar="NAME,…", default=SUPPRESS, help="these scenarios (the standard ones)"
+    )
+    beside.add_argument("--least", type=number, metavar="X", help="fail below X times its speed")
+    _add_common(beside)
 
 
 def _add_common(parser: ArgumentParser, **defaults: object) -> None:

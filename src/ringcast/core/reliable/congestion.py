@@ -172,11 +172,6 @@ class Congestion:
 
     # Sending -------------------------------------------------------------------------------------
 
-    @property
-    def is_to_count(self) -> bool:
-        """Whether `on_sent` has to be called."""
-        return self.is_paced or self._env.now >= self.next_mark
-
     def on_sent(self, first: int, nbytes: int) -> None:
         """A run was sent that begins with this seqno. To be called while paced, and from
         `next_mark` on."""

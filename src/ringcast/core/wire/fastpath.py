@@ -218,15 +218,14 @@ class RunReader:
 
         `at` is the view that is expected, for which no new id is made.
         """
-        if len(datagram) < DATA_PAYLOADS_AT:
+        if len(datagram) < DATA_PAYLOADS_AT or datagram[HEADER_SIZE] != Data.code:
             return False
         (
-            magic, version, flags, group, source, target, control_size, checksum, code, length,
+            magic, version, flags, group, source, target, control_size, checksum, _, length,
             number, coordinator, start, origin, sent_at, run_flags, size, first, low, count,
         ) = DATAGRAM_OF_DATA.unpack_from(datagram)  # fmt: skip
         if (
-            code != Data.code  # As in most datagrams that are not of this kind.
-            or (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
+            (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
             or (target, control_size, length) != (EVERYBODY, DATA_SIZE, DATA.size)
             or source != origin
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT
