@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ringcast import presets
-from ringcast.cli.numbers import seconds
+from ringcast.cli.numbers import seconds, whole
 from ringcast.closed.keys import ENVIRONMENT
 from ringcast.control.discovery import WHEN_ALONE
 from ringcast.errors import ConfigError
@@ -55,7 +55,10 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
         help="this machine's address or interface (127.0.0.1: members on this machine only)",
     )
     stack.add_argument(
-        "--port", type=int, metavar="N", help="this member's port, for others' --seeds (a free one)"
+        "--port",
+        type=whole,
+        metavar="N",
+        help="this member's port, for others' --seeds (a free one)",
     )
 
 
