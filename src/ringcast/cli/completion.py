@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-class Words(NamedTuple):
+class CommandWords(NamedTuple):
     """What may follow a command."""
 
     options: list[tuple[str, str]]
@@ -47,18 +47,18 @@ class Words(NamedTuple):
     """What may stand in place of a file: subcommands, presets, shells."""
 
 
-def words(name: str) -> Words:
+def words(name: str) -> CommandWords:
     """What may follow this command."""
     parser = ArgumentParser(prog=name)
     import_module(COMMANDS[name][0]).add_arguments(parser)
-    found = Words([], {}, [])
+    found = CommandWords([], {}, [])
     _add_words(parser, found)
     if name == "explain":
         found.first.extend([*presets.PRESETS, *protocols.names()])
     return found
 
 
-def _add_words(parser: ArgumentParser, found: Words) -> None:
+def _add_words(parser: ArgumentParser, found: CommandWords) -> None:
     """The words of a parser, and of its subcommands."""
     for action in parser._actions:
         choices = list(action.choices or ())
