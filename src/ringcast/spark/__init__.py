@@ -10,7 +10,7 @@ try:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 except ImportError as error:
-    raise ConfigError("Spark is not installed: run 'pip install ringcast[spark]'.") from error
+    raise ConfigError("Spark is not installed: run `pip install 'ringcast[spark]'`") from error
 
 from ringcast.journal.read.stream import Lag
 from ringcast.spark.audit import Report, audit

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.progress import ProgressTicker
 from ringcast.errors import ConfigError
 
@@ -50,10 +50,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     micro.add_argument("--most", type=number, metavar="X", help="fail above X times the baseline")
     _add_common(micro)
     audit = what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB")
-    audit.add_argument("--rows", type=int, default=20_000_000, help="delivery rows (%(default)s)")
-    audit.add_argument("--run", type=int, default=1, help="messages in a row (%(default)s)")
-    audit.add_argument("--members", type=int, default=5, help="how many members (%(default)s)")
-    audit.add_argument("--files", type=int, default=0, help="how many files (one per member)")
+    audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
+    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
+    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
+    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
     audit.add_argument(
         "--shape",
         choices=("deliveries", "members", "files", "compacted", "all"),
@@ -62,14 +62,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit.add_argument(
         "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
     )
-    audit.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
+    audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
     _add_common(audit)
     sim = what.add_parser(
         "sim", help="messages that the simulator delivers per second of real time"
     )
-    sim.add_argument("--members", type=int, default=4, help="how many members (%(default)s)")
-    sim.add_argument("--size", type=int, default=100, help="bytes of a message (%(default)s)")
-    sim.add_argument("--messages", type=int, default=200_000, help="in total (%(default)s)")
+    sim.add_argument("--members", type=whole, default=4, help="how many members (%(default)s)")
+    sim.add_argument("--size", type=whole, default=100, help="bytes of a message (%(default)s)")
+    sim.add_argument("--messages", type=whole, default=200_000, help="in total (%(default)s)")
     sim.add_argument("--growth", action="store_true", help="control frames in larger groups too")
     _add_common(sim)
     sink = what.add_parser("sink", help="rows from many workers: a member each, or one gateway")
@@ -371,7 +371,7 @@ def _add_common(parser: ArgumentParser, **defaults: object) -> None:
     """Arguments that may stand before WHAT and behind it; only the first have a default."""
     parser.add_argument(
         "--repeats",
-        type=int,
+        type=whole,
         metavar="N",
         default=defaults.get("repeats", SUPPRESS),
         help="runs of each row; the median counts (3)",
