@@ -344,6 +344,7 @@ def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
         or (target, control_size) != (EVERYBODY, DATA_SIZE + POSITION.size)
         or (code, length) != (Data.code, DATA.size + POSITION.size)
         or source != origin
+        or source == EVERYBODY
         or not 0 < size < VIEW_PAYLOAD_SIZE
         or not 0 < count <= MESSAGES_MAX
         or not is_stream_in_bounds(number, start)
