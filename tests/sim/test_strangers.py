@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from ringcast import presets
+from ringcast.control.membership.part import MembershipPart
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import NO_VIEW, View, ViewId
@@ -228,6 +229,29 @@ def rate_beside(attack: Callable[[World, int], None], seconds: int = 60) -> floa
     world.run(1.0)
     assert world.check() == []
     return len(b.delivered) / (seconds * 1_000)
+
+
+def test_merges_that_nobody_leads_leave_a_group_most_of_its_rate() -> None:
+    def attack(world: World, second: int) -> None:
+        coordinator = world.members["a"]
+        view = coordinator.view
+        assert view is not None
+        proposal = ViewId(view.id.number + 1 + second, STRANGER)
+        merge = Merge(proposal, view.id, coordinator.stack.env.fingerprint)
+        world.inject(datagram(STRANGER, merge), *world.running)
+
+    assert rate_beside(attack) > 0.7
+
+
+def test_groups_that_never_answer_a_merge_leave_a_group_most_of_its_rate() -> None:
+    def attack(world: World, second: int) -> None:
+        membership = part_of(world.members["a"], MembershipPart)
+        ghost = Peer(Address(STRANGER + second), "ghost", "nowhere")
+        cookie = membership.cookie(ghost)  # It hears what is sent to it.
+        present = Present(ghost, ViewId(5, ghost.address), ghost, 1, cookie)
+        world.inject(datagram(ghost.address, present), *world.running)
+
+    assert rate_beside(attack) > 0.7
 
 
 def test_claims_to_be_at_the_endpoints_of_members_remove_nobody() -> None:

@@ -112,6 +112,7 @@ for _name, _unit, _about in (
     ("held_back_ms", "ms", "Time that slow members held this sender back."),
     ("late_acks", "frames", "Acks of whole messages that arrived after the sender went on."),
     ("late_answers", "messages", "Answers to calls that were no longer waited for."),
+    ("failed_merges", "times", "Merges for which members were stopped, and no group came."),
     ("pairs_parted", "times", "Members evicted, since another member could not reach them."),
     ("passed_over", "members", "Members whose answer Pacing no longer waited for."),
     ("paused", "times", "Times that this process got no turn for long."),
