@@ -139,6 +139,7 @@ for _name, _unit, _about in (
     ("skipped_incomplete", "messages", "Large messages skipped, since a part is missing."),
     ("slow_evicted", "members", "Slow members that were evicted."),
     ("slow_skipped", "members", "Slow members that were skipped."),
+    ("throttled_accepts", "times", "Times that callers had to wait, since too many called."),
     ("throttled_reads", "times", "Times that reading from a connection had to wait its turn."),
     ("undelivered", "messages", "Large messages that a member did not ack in time."),
     ("unicast_dropped_unacked", "messages", "Messages to a member that left before its ack."),

@@ -28,7 +28,7 @@ from ringcast.runtime.net.stream.tls import TlsContexts, TlsStream
 from ringcast.runtime.net.transport import Guard
 
 BACKLOG = 128
-LENGTH_MAX = 1 << 20
+LENGTH_MAX = 1 << 17
 """The largest datagram that a peer may announce, in bytes; larger ones end the connection."""
 READ_SIZE = 1 << 20
 """Bytes that one read takes at the most."""
