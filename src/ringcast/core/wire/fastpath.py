@@ -112,6 +112,7 @@ def read_pair(
         (magic, version, flags, its_group) != (MAGIC, VERSION, 0, group)
         or (target, control_size, code, length) != (me, PAIR_SIZE, UnicastData.code, PAIR.size)
         or conn > INT_MAX
+        or source == EVERYBODY
         or not 0 < size * count == len(datagram) - PAIR_PAYLOADS_AT
         or not is_run_in_bounds(first, low, count, sent_at, run_flags)
         or crc32(datagram[HEADER_SIZE:PAIR_PAYLOADS_AT], crc32(datagram[: HEADER.size])) != checksum
@@ -228,6 +229,7 @@ class RunReader:
             (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
             or (target, control_size, length) != (EVERYBODY, DATA_SIZE, DATA.size)
             or source != origin
+            or source == EVERYBODY
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT
             or not is_stream_in_bounds(number, start)
             or not is_run_in_bounds(first, low, count, sent_at, run_flags)

@@ -335,6 +335,7 @@ def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
     )
     if (
         (magic, version, flags, its_group) != (MAGIC, VERSION, FLAG_PACKED, group)
+        or source == EVERYBODY
         or not 0 < size < VIEW_PAYLOAD_SIZE
         or not 0 < count <= MESSAGES_MAX
         or not is_stream_in_bounds(number, start)

@@ -245,12 +245,12 @@ class UdpTransport:
         for sock in self._sockets:
             drop_foreign(sock, self._me, groups)
 
-    def sample_strangers(self, members: Sequence[Address]) -> None:
-        """Have the kernel drop most of what is not from these members; all of it passes again when
-        there are none."""
+    def sample_strangers(self, members: Sequence[Address], is_heavy: bool) -> None:
+        """Have the kernel drop most of what is not from these members, also of what groups form
+        with if `is_heavy`; all of it passes again when there are none."""
         groups = (self._group,) if self._guard is None else self._guard.tags
         for sock in self._sockets:
-            if not members or not sample_strangers(sock, self._me, groups, members):
+            if not (members and sample_strangers(sock, self._me, groups, members, is_heavy)):
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
