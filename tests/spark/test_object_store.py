@@ -68,6 +68,7 @@ def test_batches_and_streams_read_what_was_uploaded(
     frame = source.read.format("ringcast").load(url)
     assert rows(frame) == expected(7, 1, 30) + expected(8, 1, 10)
     assert rows(frame.where("sender = 8")) == expected(8, 1, 10)
+    assert rows(rs.journal(source, url)) == rows(frame)
     assert stream() == rows(frame)
     assert upload(journal, url).segments == 0
 

@@ -19,6 +19,7 @@ from ringcast.spark.jobs import is_remote
 from ringcast.spark.members import members
 from ringcast.spark.session import session
 from ringcast.spark.sweep import sweep
+from ringcast.spark.table import journal
 from ringcast.spark.traces import read_trace
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Report",
     "audit",
     "audit_stream",
+    "journal",
     "lag",
     "members",
     "read_trace",
