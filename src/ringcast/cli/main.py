@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
     "compact": ("ringcast.cli.compact", "joins the small files of a journal to large ones"),
+    "upload": ("ringcast.cli.upload", "copies a journal's segments to an object store"),
     "audit": (
         "ringcast.cli.commands.audit",
         "checks every guarantee over recorded traces, with Spark",

@@ -64,6 +64,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
     _add_common(audit)
+    journal = what.add_parser("journal", help="reading a journal by Spark, beside plain Parquet")
+    journal.add_argument("--rows", type=int, default=4_000_000, help="messages (%(default)s)")
+    journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="(%(default)s)")
+    journal.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
+    _add_common(journal)
     sim = what.add_parser(
         "sim", help="messages that the simulator delivers per second of real time"
     )
@@ -299,6 +304,17 @@ def run_audit(arguments: Namespace) -> int:
     return 0
 
 
+def run_journal(arguments: Namespace) -> int:
+    """A journal, read in three ways."""
+    from ringcast_bench.journal.reading import reading_cost
+
+    ticker = ProgressTicker()
+    cost = reading_cost(arguments.rows, arguments.recorders, arguments.times, ticker.say)
+    ticker.close()
+    print(json.dumps(cost.to_data()) if arguments.json else cost.to_text())
+    return 0
+
+
 def run_sim(arguments: Namespace) -> int:
     """The speed of the simulator."""
     from ringcast import presets
@@ -352,6 +368,7 @@ RUNS: dict[str | None, Callable[[Namespace], int]] = {
     "trace": run_trace,
     "micro": run_micro,
     "audit": run_audit,
+    "journal": run_journal,
     "sim": run_sim,
     "sink": run_sink,
 }
