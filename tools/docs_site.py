@@ -155,4 +155,5 @@ def text_of(target: str) -> str:
 
 def _is_shown(path: Path) -> bool:
     is_made = {"__pycache__", "build"} & set(path.parts) or ".egg-info" in str(path)
-    return path.is_file() and not is_made
+    is_hidden = any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    return path.is_file() and not is_made and not is_hidden

@@ -2,6 +2,7 @@
 
     garbage  40,000 datagrams of 100 random bytes per second to the multicast port
     alive    as many ALIVEs of processes in no view
+    discover as many questions of discovery, each of another process
     tcp      one connection that says hello and then sends 2.5 MB of empty frames per second
 
 Each has an "-elsewhere", which sends the same where no member listens: what is lost then is lost to
@@ -24,15 +25,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ringcast.core.model.address import Address
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.view import NO_VIEW
 from ringcast.core.wire.codec import encode, group_id
-from ringcast.core.wire.frames import Alive
+from ringcast.core.wire.frames import Alive, Discover
 from ringcast.runtime.net.connection import encode_hello
 from ringcast.transports import Udp
 from ringcast_bench.job import Job
 from ringcast_bench.namespace import Namespace
 
-KINDS = ("garbage", "alive", "tcp")
+KINDS = ("garbage", "alive", "discover", "tcp")
 ELSEWHERE = "-elsewhere"
 RATE = 40_000
 """Datagrams per second."""
@@ -40,8 +42,8 @@ SIZE = 100
 TCP_RATE = 2_500_000
 """Bytes per second."""
 TICK = 0.001
-STRANGERS = 64
-"""Addresses that ALIVEs come from."""
+STRANGERS = 8_192
+"""Addresses that frames come from."""
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 
@@ -86,9 +88,11 @@ def datagrams(kind: str) -> Iterator[bytes]:
     for _ in range(STRANGERS):
         if kind == "garbage":
             yield rng.randbytes(SIZE)
-        else:
-            source = Address(rng.getrandbits(62) + 1)
-            yield b"".join(encode(group_id(Job.group), source, [Alive()]))
+            continue
+        source = Address(rng.getrandbits(62) + 1)
+        question = Discover(Peer(source, "", "127.0.0.1:9"), NO_VIEW, 0)
+        frame = Alive() if kind == "alive" else question
+        yield b"".join(encode(group_id(Job.group), source, [frame]))
 
 
 def _flood_datagrams(sent: list[bytes], is_elsewhere: bool) -> None:

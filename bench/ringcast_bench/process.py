@@ -8,8 +8,9 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import cast
 
 from ringcast_bench.job import BenchFailure, Job, Missing, Report
@@ -18,19 +19,41 @@ END_WAIT = 5.0
 STDERR_TAIL = 300
 
 
-class Child:
-    """A process of `ringcast_bench.child`."""
+def lines_of(jobs: list[Job]) -> list[str]:
+    """Each job as a line for the process that does it."""
+    return [job.to_json() for job in jobs]
 
-    def __init__(self, job: Job, enter: Sequence[str] = ()) -> None:
+
+@dataclass(frozen=True)
+class Program:
+    """What the processes of a run execute, and how they are told their jobs."""
+
+    module: str = "ringcast_bench.child"
+    environment: Mapping[str, str] | None = None
+    lines: Callable[[list[Job]], list[str]] = lines_of
+    """Raises Missing if the program has no such jobs."""
+
+
+OWN = Program()
+
+
+class Child:
+    """A process of `ringcast_bench.child`, or of the same module of another tree."""
+
+    def __init__(
+        self, job: Job, enter: Sequence[str] = (), program: Program = OWN, line: str = ""
+    ) -> None:
+        """line: the job as the program reads it; empty for its JSON."""
         self.job = job
         self._process = subprocess.Popen(
-            [*enter, sys.executable, "-m", "ringcast_bench.child"],
+            [*enter, sys.executable, "-m", program.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=program.environment,
         )
         self._rest = b""
-        self._tell_line(job.to_json())
+        self._tell_line(line or job.to_json())
 
     @property
     def pid(self) -> int:

@@ -13,7 +13,7 @@ from ringcast_bench.job import BenchFailure, Job, Missing
 from ringcast_bench.load import look, other_cores
 from ringcast_bench.namespace import Firewall, Namespace
 from ringcast_bench.peers.brokers import Broker
-from ringcast_bench.process import Child, hear_all
+from ringcast_bench.process import OWN, Child, Program, hear_all
 from ringcast_bench.scenarios import Row, Scenario
 
 RUN_SECONDS = 90.0
@@ -63,7 +63,9 @@ def run_scenario(
     return outcome
 
 
-def run_row(namespace: Namespace, scenario: Scenario, row: Row, quick: bool) -> Sample:
+def run_row(
+    namespace: Namespace, scenario: Scenario, row: Row, quick: bool, program: Program = OWN
+) -> Sample:
     """One run of one row. Raises Missing."""
     jobs = jobs_of(scenario, row, quick)
     before = look(namespace.pids)
@@ -77,7 +79,7 @@ def run_row(namespace: Namespace, scenario: Scenario, row: Row, quick: bool) -> 
         ):
             trace = place if row.trace else ""
             jobs = [replace(job, broker=broker.url, trace=trace) for job in jobs]
-            figures = run_jobs(jobs, namespace.enter)
+            figures = run_jobs(jobs, namespace.enter, program=program)
     except BenchFailure as error:
         failed = str(error)
     others = other_cores(before, look(namespace.pids))
@@ -85,13 +87,19 @@ def run_row(namespace: Namespace, scenario: Scenario, row: Row, quick: bool) -> 
 
 
 def run_jobs(
-    jobs: Sequence[Job], enter: Sequence[str], seconds: float = RUN_SECONDS
+    jobs: Sequence[Job],
+    enter: Sequence[str],
+    seconds: float = RUN_SECONDS,
+    program: Program = OWN,
 ) -> dict[str, float]:
-    """Start the processes, lead them through their verbs, end them. Raises BenchFailure."""
+    """Start the processes, lead them through their verbs, end them. Raises BenchFailure and
+    Missing."""
     until = time.monotonic() + seconds
+    lines = program.lines(list(jobs))
     children: list[Child] = []
     try:
-        children.extend(Child(job, enter) for job in jobs)
+        for job, line in zip(jobs, lines, strict=True):
+            children.append(Child(job, enter, program, line))
         open_all(children, until)
         for child in reversed(children):  # Senders last, when all others listen.
             child.tell({"go": True})

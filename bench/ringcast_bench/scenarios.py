@@ -293,10 +293,15 @@ def flooded(kind: str, spec: StackSpec = MULTICAST) -> tuple[Row, Row]:
 FLOOD = Scenario(
     name="flood",
     title="1 sender, 3 receivers, 1,000 bytes, while strangers send 40,000 datagrams per second",
-    rows=(*flooded("garbage"), *flooded("alive"), *flooded("tcp", TCP)),
+    rows=(
+        *flooded("garbage"),
+        *flooded("alive"),
+        *flooded("discover"),
+        *flooded("tcp", TCP),
+    ),
     goals=tuple(
         Goal(who=kind, against=f"{kind} elsewhere", least=0.7)
-        for kind in ("garbage", "alive", "tcp")
+        for kind in ("garbage", "alive", "discover", "tcp")
     ),
     count=800_000,
     quick=4_000,

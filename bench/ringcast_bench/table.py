@@ -24,7 +24,7 @@ def text_of(outcome: ScenarioOutcome) -> str:
             cells = [cell(sample.figures) for cell in columns.values()]
             lines.append([row.who + mark, *cells, *map(_ratio, ratios)])
     title = f"{outcome.scenario.name}: {outcome.scenario.title}"
-    return "\n".join([title, *_align(lines), *_remarks(outcome)])
+    return "\n".join([title, *align(lines), *_remarks(outcome)])
 
 
 def goals_text(outcomes: Sequence[ScenarioOutcome]) -> str:
@@ -33,7 +33,7 @@ def goals_text(outcomes: Sequence[ScenarioOutcome]) -> str:
     for outcome in outcomes:
         for judgement in judge(outcome):
             lines.append(_judgement_cells(judgement))
-    return "\n".join(_align(lines, left=3)) if len(lines) > 1 else ""
+    return "\n".join(align(lines, left=3)) if len(lines) > 1 else ""
 
 
 def data_of(outcome: ScenarioOutcome) -> dict[str, object]:
@@ -180,7 +180,7 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _align(lines: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def align(lines: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Columns of equal width; the first ones begin at the left, the others end at the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [

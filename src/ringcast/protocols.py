@@ -17,7 +17,10 @@ from ringcast.control.membership.settings import Membership
 from ringcast.control.path_mtu import PathMtu
 from ringcast.control.slow_members import SlowMembers
 from ringcast.control.stability import Stability
-from ringcast.core.stack import registry
+from ringcast.core.model.batch import Payload
+from ringcast.core.stack import ports, registry
+from ringcast.core.stack.counters import declare
+from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Part, Spec
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
@@ -43,6 +46,7 @@ __all__ = [
     "ENTRY_POINTS",
     "Compress",
     "Discovery",
+    "Env",
     "FailureDetector",
     "Faults",
     "Flow",
@@ -59,6 +63,7 @@ __all__ = [
     "Part",
     "PartSnapshot",
     "PathMtu",
+    "Payload",
     "Sequencer",
     "SlowMembers",
     "Spec",
@@ -67,9 +72,11 @@ __all__ = [
     "Udp",
     "Unicast",
     "Wire",
+    "declare",
     "find",
     "named",
     "names",
+    "ports",
     "protocol",
 ]
 

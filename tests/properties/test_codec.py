@@ -38,8 +38,10 @@ from ringcast.core.wire.frames import (
     Frame,
     FramePiece,
     Install,
+    Join,
     Last,
     Nak,
+    Present,
     Section,
     SenderMarks,
     Suspect,
@@ -51,6 +53,7 @@ from ringcast.core.wire.frames import (
 from ringcast.core.wire.layout import (
     DATA_SIZE,
     EMPTY_MAX,
+    EVERYBODY,
     FRAME,
     FRAMES_MAX,
     INT_MAX,
@@ -71,7 +74,7 @@ payloads = st.lists(st.binary(max_size=40), min_size=1, max_size=20) | st.lists(
     st.binary(min_size=VIEW_PAYLOAD_SIZE, max_size=VIEW_PAYLOAD_SIZE + 3), min_size=1, max_size=3
 )
 texts = st.text(max_size=8).filter(str.isprintable)
-peers = st.builds(Peer, addresses, texts, texts, st.integers(0, 65_535))
+peers = st.builds(Peer, addresses.filter(bool), texts, texts, st.integers(0, 65_535))
 views = st.builds(
     View,
     view_ids,
@@ -87,6 +90,7 @@ SCALARS: dict[object, st.SearchStrategy[object]] = {
     bytes: st.binary(max_size=40),
     RangeSet: range_sets,
     ViewId: view_ids,
+    Peer: peers,
     View: views,
 }
 
@@ -283,6 +287,8 @@ PAIR = UnicastData(7, 1, 0, 0, 0, [b"x"], 1, 1)
         [replace(PAIR, sent_at=INT_MAX + 1)],
         [replace(PAIR, first=SEQNO_MAX)],
         [replace(PAIR, flags=1 << 31)],
+        [Present(Peer(SOURCE, "", ""), VIEW, Peer(EVERYBODY, "", ""), 0, 0)],
+        [Join(Peer(EVERYBODY, "", ""), "", 0)],
     ],
 )
 def test_what_no_member_could_answer_or_keep_is_dropped(content: list[Frame]) -> None:
@@ -291,6 +297,18 @@ def test_what_no_member_could_answer_or_keep_is_dropped(content: list[Frame]) ->
         decode(datagram, GROUP)
     reader = RunReader(GROUP)
     assert not reader.start(datagram, VIEW)
+    assert read_pair(datagram, GROUP, SOURCE) is None
+
+
+@pytest.mark.parametrize("content", [Alive(), RUN, PAIR])
+def test_what_is_from_the_address_for_all_is_dropped(content: Frame) -> None:
+    """An answer to it would be one that every receiver reads."""
+    frame = replace(content, origin=EVERYBODY) if isinstance(content, Data) else content
+    datagram = b"".join(encode(GROUP, EVERYBODY, [frame], target=SOURCE))
+    with pytest.raises(Malformed):
+        decode(datagram, GROUP)
+    to_all = b"".join(encode(GROUP, EVERYBODY, [frame]))
+    assert not RunReader(GROUP).start(to_all, VIEW)
     assert read_pair(datagram, GROUP, SOURCE) is None
 
 

@@ -18,6 +18,7 @@ from ringcast_bench.scenarios import SCENARIOS, Scenario
 from ringcast_bench.views.form import form
 from tests.runtime.support import SOON
 
+ROOT = Path(__file__).parents[2]
 PEERS = ("pyzmq", "zenoh", "nats", "redis")
 
 
@@ -53,6 +54,20 @@ def test_a_scenario_has_rows_medians_ratios_and_goals() -> None:
     ratio = rows["ringcast"]["median"]["rate"] / rows["raw"]["median"]["rate"]
     assert first["value"] == pytest.approx(ratio)
     assert first["reached"] is (ratio >= first["least"])
+
+
+def test_two_trees_by_turns() -> None:
+    words = ("beside", str(ROOT), "--only", "1-1-1k,round-trip", "--quick", "--repeats", "2")
+    done = bench(*words, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {(row["scenario"], row["who"]): row for row in json.loads(done.stdout)}
+    assert len(rows) == 3
+    for row in rows.values():
+        assert not row["has_failed"], row
+        assert row["theirs"] > 0
+        assert row["ours"] > 0
+        assert row["speed"] > 0
+    assert bench(*words, "--least", "1000").returncode == 1
 
 
 def test_scenarios_in_words() -> None:
@@ -136,6 +151,7 @@ def test_the_list_names_every_scenario() -> None:
     [
         (["--only", "nope"], "there is no scenario 'nope'"),
         (["--repeats", "0", "--only", "idle"], "--repeats is 0"),
+        (["beside", "/nowhere"], "'/nowhere' is neither a folder nor a revision"),
         (["form", "--members", "two"], "--members is 'two'"),
         (["micro", "--baseline", "/nowhere"], "no results of micro-benchmarks"),
     ],

@@ -13,7 +13,7 @@ from tests.runtime.support import ROOT, group_name
 
 def programs(page: str, folder: Path, group: str = "") -> None:
     """Write the programs of a page to a folder, each with its name, for a group of its own."""
-    text = (ROOT / "docs" / "how-to" / page).read_text()
+    text = (ROOT / "docs" / page).read_text()
     found = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL)
     assert found
     for name, program in found:
@@ -28,7 +28,7 @@ def say(process: subprocess.Popen[str], line: str) -> None:
 
 
 def test_the_stores_stay_alike(tmp_path: Path) -> None:
-    programs("replicated-store.md", tmp_path, group_name())
+    programs("how-to/replicated-store.md", tmp_path, group_name())
     store = [sys.executable, "store.py"]
     with running([*store, "ann"], tmp_path) as ann:
         wait_for(ann, "ann has {}")
@@ -47,7 +47,7 @@ def test_the_stores_stay_alike(tmp_path: Path) -> None:
 
 
 def test_all_readers_get_the_market_data(tmp_path: Path) -> None:
-    programs("market-data.md", tmp_path, group_name())
+    programs("how-to/market-data.md", tmp_path, group_name())
     reader = [sys.executable, "reader.py"]
     with running([*reader, "ann"], tmp_path) as ann, running([*reader, "bob"], tmp_path) as bob:
         for name, process in (("ann", ann), ("bob", bob)):
@@ -58,9 +58,18 @@ def test_all_readers_get_the_market_data(tmp_path: Path) -> None:
 
 
 def test_the_tests_of_an_application_pass(tmp_path: Path) -> None:
-    programs("test-your-application.md", tmp_path)
+    programs("how-to/test-your-application.md", tmp_path)
     printed = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."], tmp_path)
     assert "6 passed" in printed
+
+
+def test_a_new_protocol_runs_in_the_simulator_and_in_a_group(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "write-a-protocol.md"
+    programs(page.name, tmp_path, group_name())
+    printed = run([sys.executable, "try_word.py"], tmp_path)
+    assert f"```\n$ python try_word.py\n{printed}```" in page.read_text()
+    checked = run([sys.executable, "-m", "mypy", "--strict", "word.py", "try_word.py"], tmp_path)
+    assert checked.startswith("Success")
 
 
 @pytest.mark.spark
@@ -68,7 +77,7 @@ def test_the_job_writes_averages(tmp_path: Path) -> None:
     from ringcast import Address
     from ringcast.journal import JournalWriter
 
-    programs("spark-job.md", tmp_path)
+    programs("how-to/spark-job.md", tmp_path)
     ticks = [b'{"symbol": "ACME", "price": %d}' % price for price in (1, 2, 6)]
     with JournalWriter(tmp_path / "journal", "prices", Address(1)) as journal:
         journal.append(1, Address(2), Address(2), 1, ticks, sent_at=1, delivered_at=2)
@@ -106,7 +115,7 @@ def test_the_recipes_read_payloads_and_keep_what_cannot_be_read(tmp_path: Path) 
 
 
 def test_the_service_shares_its_settings(tmp_path: Path) -> None:
-    programs("fastapi.md", tmp_path, group_name())
+    programs("how-to/fastapi.md", tmp_path, group_name())
     script = (
         "from fastapi.testclient import TestClient\n"
         "import service\n"

@@ -68,7 +68,6 @@ ROWS = """
     from ringcast.job_rows import Stamp
     first.send_many(Stamp(uuid4(), 1, 0).messages([b"a"]))
 """
-EXAMPLE = f"sys.path.insert(0, {str(ROOT / 'examples' / 'my_protocol')!r})"
 
 SNIPPETS = (
     Snippet(
@@ -158,7 +157,6 @@ SNIPPETS = (
         after='assert row.value == b"a"',
     ),
     Snippet(page="total-order", index=0, changes=(("presets.lan()", "presets.loopback()"),)),
-    Snippet(page="write-a-protocol", index=1, before=EXAMPLE),
 )
 
 ELSEWHERE = {
@@ -175,6 +173,8 @@ ELSEWHERE = {
     "how-to/spark-job": "tests/runtime/test_how_to.py::test_the_job_writes_averages",
     "how-to/test-your-application": "tests/runtime/test_how_to.py::"
     "test_the_tests_of_an_application_pass",
+    "write-a-protocol": "tests/runtime/test_how_to.py::"
+    "test_a_new_protocol_runs_in_the_simulator_and_in_a_group",
 }
 """Pages whose blocks a test runs that is made for them."""
 
@@ -187,8 +187,6 @@ NOT_RUN = {
     ("journal", 3): "needs Spark; tests/spark/test_source.py makes the like calls",
     ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the like calls",
     ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the like calls",
-    ("write-a-protocol", 0): "a part of examples/my_protocol, which tests/sim/test_my_protocol.py"
-    " runs",
 }
 """Blocks that no test runs as they stand, with the reason."""
 

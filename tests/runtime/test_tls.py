@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
 
 from ringcast import StackSpec, sync
 from ringcast.cli.main import main
@@ -19,6 +21,7 @@ from ringcast.core.wire.codec import group_id
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.connection import encode_hello
 from ringcast.runtime.net.endpoints import split_endpoint
+from ringcast.runtime.net.stream.tls_files import FILE_SIZE_MAX
 from ringcast.runtime.ops.status_text import overview
 from ringcast.transports import Tcp
 from tests.runtime.certificates import Authority
@@ -160,6 +163,85 @@ def test_wrong_files_are_refused_with_a_sentence(authority: Authority, tmp_path:
             sync.join(group_name(), seeded(transport, None))
     with pytest.raises(ConfigError, match="give both"):
         Tcp(tls_certificate="a.pem")
+
+
+def test_files_that_are_none_are_refused_at_once(authority: Authority, tmp_path: Path) -> None:
+    good = authority.member("a")
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(FILE_SIZE_MAX + 1)
+    for field in ("tls_certificate", "tls_key", "tls_authority"):
+        for path in (pipe, large, tmp_path, Path("/dev/zero")):
+            transport = replace(good, **{field: str(path)})  # type: ignore[arg-type]
+            with pytest.raises(ConfigError, match=rf"Tcp\.{field} is .* give a PEM file"):
+                sync.join(group_name(), seeded(transport, None))
+
+
+def test_a_key_that_other_users_can_read_is_refused(authority: Authority) -> None:
+    good = authority.member("a")
+    Path(good.tls_certificate).chmod(0o644)
+    with pytest.raises(ConfigError, match=r"mode 0644.*chmod 600"):
+        sync.join(group_name(), seeded(good, None))
+    Path(good.tls_certificate).chmod(0o640)
+    with group_of(good):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("days", "usage", "says"),
+    [
+        (-1, None, "expired"),
+        (1, ExtendedKeyUsageOID.SERVER_AUTH, "purpose"),
+        (1, ExtendedKeyUsageOID.CLIENT_AUTH, "purpose"),
+    ],
+)
+def test_a_certificate_that_others_would_refuse_is_refused_at_the_start(
+    authority: Authority, days: int, usage: ObjectIdentifier | None, says: str
+) -> None:
+    transport = authority.member("a", days, usage)
+    with pytest.raises(ConfigError, match=f"other members would refuse .*{says}"):
+        sync.join(group_name(), seeded(transport, None))
+
+
+def test_one_of_another_authority_than_the_members_own_is_refused_at_the_start(
+    authority: Authority, tmp_path: Path
+) -> None:
+    theirs = Authority(tmp_path, "theirs")
+    mixed = replace(authority.member("a"), tls_authority=str(theirs.path))
+    with pytest.raises(ConfigError, match="other members would refuse"):
+        sync.join(group_name(), seeded(mixed, None))
+
+
+def test_an_expired_certificate_gets_nothing(authority: Authority) -> None:
+    over = authority.member("x", days=-1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(over.tls_certificate)
+    with group_of(authority.member("a")) as (a,):
+        with (
+            socket.create_connection(split_endpoint(a.endpoint), SOON) as sock,
+            context.wrap_socket(sock) as stranger,
+            pytest.raises((ssl.SSLError, ConnectionError)),
+        ):
+            stranger.recv(100)
+        wait_for(a, "dropped_wrong_certificate")
+
+
+def test_half_a_handshake_and_one_of_many_bytes_end_in_time(authority: Authority) -> None:
+    """The first bytes are right, and then nothing follows, or too much of the same."""
+    with group_of(replace(authority.member("a"), connect_timeout=0.2)) as (a,):
+        with socket.create_connection(split_endpoint(a.endpoint), SOON) as stranger:
+            stranger.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            wait_for(a, "ended_silent")
+        with socket.create_connection(split_endpoint(a.endpoint), SOON) as stranger:
+            stranger.settimeout(SOON)
+            with suppress(ConnectionError):  # A handshake message of 16 MB.
+                stranger.sendall(
+                    b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes(0x3FFC)
+                    + (b"\x16\x03\x01\x40\x00" + bytes(0x4000)) * 1_000
+                )  # fmt: skip
+            wait_for(a, "dropped_tls_error|ended_econnreset|refused_by_peer")
 
 
 def test_a_stack_with_certificates_is_text_without_their_keys(authority: Authority) -> None:

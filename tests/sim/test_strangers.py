@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from ringcast import presets
+from ringcast.control.membership.part import MembershipPart
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.ranges import RangeSet
-from ringcast.core.model.view import View, ViewId
+from ringcast.core.model.view import NO_VIEW, View, ViewId
+from ringcast.core.stack.part import Part
 from ringcast.core.wire.codec import encode, group_id
 from ringcast.core.wire.frames import (
     Data,
@@ -30,6 +33,7 @@ from ringcast.spec import StackSpec
 
 GROUP = group_id("sim")
 STRANGER = Address(0xBAD)
+P = TypeVar("P", bound=Part)
 BOTH = pytest.mark.parametrize("preset", [presets.lan, presets.stable], ids=["lan", "stable"])
 
 
@@ -37,8 +41,12 @@ def datagram(source: Address, *frames: Frame) -> bytes:
     return b"".join(encode(GROUP, source, list(frames)))
 
 
+def part_of(member: Member, kind: type[P]) -> P:
+    return next(part for part in member.stack.parts if isinstance(part, kind))
+
+
 def multicast(member: Member) -> ReliableMulticast:
-    return next(part for part in member.stack.parts if isinstance(part, ReliableMulticast))
+    return part_of(member, ReliableMulticast)
 
 
 def expect_unharmed(world: World, seconds: float = 10.0) -> None:
@@ -206,3 +214,54 @@ def test_a_stranger_cannot_make_the_next_view(
     assert all(member.view == view for member in world.running)
     assert b.stack.counters["dropped_stranger_view"] == 1
     expect_unharmed(world)
+
+
+def rate_beside(attack: Callable[[World, int], None], seconds: int = 60) -> float:
+    """Messages that arrive while a process does this each second, against those that could."""
+    world = World(1, presets.lan())
+    a, b, _ = world.join("a", "b", "c")
+    for second in range(seconds):
+        attack(world, second)
+        for _ in range(100):
+            if not a.blocked:
+                a.send([b"x"] * 10)
+            world.run(0.01)
+    world.run(1.0)
+    assert world.check() == []
+    return len(b.delivered) / (seconds * 1_000)
+
+
+def test_merges_that_nobody_leads_leave_a_group_most_of_its_rate() -> None:
+    def attack(world: World, second: int) -> None:
+        coordinator = world.members["a"]
+        view = coordinator.view
+        assert view is not None
+        proposal = ViewId(view.id.number + 1 + second, STRANGER)
+        merge = Merge(proposal, view.id, coordinator.stack.env.fingerprint)
+        world.inject(datagram(STRANGER, merge), *world.running)
+
+    assert rate_beside(attack) > 0.7
+
+
+def test_groups_that_never_answer_a_merge_leave_a_group_most_of_its_rate() -> None:
+    def attack(world: World, second: int) -> None:
+        membership = part_of(world.members["a"], MembershipPart)
+        ghost = Peer(Address(STRANGER + second), "ghost", "nowhere")
+        cookie = membership.cookie(ghost)  # It hears what is sent to it.
+        present = Present(ghost, ViewId(5, ghost.address), ghost, 1, cookie)
+        world.inject(datagram(ghost.address, present), *world.running)
+
+    assert rate_beside(attack) > 0.7
+
+
+def test_claims_to_be_at_the_endpoints_of_members_remove_nobody() -> None:
+    def attack(world: World, second: int) -> None:
+        for _ in range(10):
+            for number, member in enumerate(world.running):
+                ghost = Peer(Address(STRANGER + number), "", member.peer.endpoint)
+                frames = [Discover(ghost, NO_VIEW, 0)] * 20
+                world.inject(datagram(ghost.address, *frames), *world.running)
+            world.run(0.1)
+        assert len(world.members["a"].views[-1].members) == 3
+
+    assert rate_beside(attack, 10) > 0.9

@@ -136,7 +136,7 @@ def nobody() -> Iterator[int]:
 FAILURES = {
     "import ringcast.spark as rs; rs.session('somewhere')": "write local[*], local[4] or spark://",
     "import ringcast.spark as rs; rs.session('spark://127.0.0.1:PORT')": "No Spark master answers",
-    "import sys; sys.modules['pyspark'] = None; import ringcast.spark": "pip install ringcast[sp",
+    "import sys; sys.modules['pyspark'] = None; import ringcast.spark": "pip install 'ringcast[sp",
 }
 
 

@@ -28,9 +28,17 @@ All numbers are big-endian. The magic is `{layout.MAGIC.decode()}`. The head has
 name, in 8 bytes; target 0 is every receiver. Flag {layout.FLAG_FULL_CHECKSUM} says that the
 checksum covers the payloads as well, flag {layout.FLAG_SEALED} that the datagram is sealed
 ([security](../security.md)), flag {layout.FLAG_PACKED} that
-it holds a part of a *packed* run: behind the DATA frame, which describes
-the whole run, stand the position of its bytes (4, twice) in the messages of
-the run, one after the other, and the bytes.
+it holds a part of a *packed* run.
+
+A datagram of a packed run has no frames and no target: it is for every receiver, and its source is
+the origin. Its {layout.PACKED_AT} bytes of head describe the whole run; the last of them say,
+twice, where its bytes belong in the messages of the run, one after the other.
+
+```
+    magic 2 | version 1 | flags 1 | group 8 | source 8 | crc32 4
+    view number 8 | count 4 | size 4 | flags of the run 1 | view coordinator 8
+    start 8 | sent_at 8 | first 8 | low 8 | position 4, twice | bytes
+```
 
 ## How a field is written
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from ringcast.core.model.batch import Batch, Payload
-from ringcast.core.model.events import Skipped
-from ringcast.core.stack.counters import declare
-from ringcast.core.stack.env import Env
-from ringcast.errors import ConfigError
-from ringcast.protocols import Layer, PartSnapshot, Spec, protocol
+from ringcast import Batch, ConfigError, Skipped
+from ringcast.protocols import Env, Layer, PartSnapshot, Payload, Spec, declare, protocol
 
 SIZE = 16
 """Bytes of a seal."""
@@ -58,7 +53,7 @@ class SealLayer(Layer):
 
     def down(self, batch: Batch) -> None:
         sealed = [bytes(payload) + self._seal(payload) for payload in batch.payloads]
-        self.below.down(self._with(batch, sealed, 0))
+        self.below.down(batch.with_payloads(sealed))
 
     def up(self, batch: Batch) -> None:
         good: list[Payload] = []
@@ -76,13 +71,7 @@ class SealLayer(Layer):
 
     def _pass(self, batch: Batch, payloads: list[Payload], end: int) -> None:
         if payloads:
-            self.above.up(self._with(batch, payloads, end - len(payloads)))
-
-    def _with(self, batch: Batch, payloads: Sequence[Payload], first: int) -> Batch:
-        nbytes = sum(map(len, payloads))
-        made = Batch(batch.sender, payloads, nbytes, dest=batch.dest, first=first)
-        made.flags, made.sent_at = batch.flags, batch.sent_at
-        return made
+            self.above.up(batch.with_payloads(payloads, first=end - len(payloads)))
 
     def _seal(self, payload: Payload) -> bytes:
         return blake2b(payload, key=self._key, digest_size=SIZE).digest()

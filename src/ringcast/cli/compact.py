@@ -7,6 +7,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ringcast.cli.numbers import whole
+
 if TYPE_CHECKING:
     from ringcast.journal.write.compact import Compacted
     from ringcast.trace.compaction.compact import CompactedTrace
@@ -23,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("journal", metavar="DIR", help="the directory of a journal or of traces")
     parser.add_argument(
         "--target-bytes",
-        type=int,
+        type=whole,
         default=128 * 2**20,
         metavar="N",
         help="how large the segments get, about (%(default)d)",

@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from typing import NoReturn, Protocol, cast
 
 from ringcast.errors import ConfigError, RingcastError, did_you_mean
@@ -32,6 +33,7 @@ COMMANDS = {
     ),
     "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
     "compact": ("ringcast.cli.compact", "joins the small files of a journal to large ones"),
+    "upload": ("ringcast.cli.upload", "copies a journal's segments to an object store"),
     "audit": (
         "ringcast.cli.commands.audit",
         "checks every guarantee over recorded traces, with Spark",
@@ -68,6 +70,15 @@ COMMANDS = {
 """Each command with its module, which is imported only when the command is run."""
 
 
+EXTRAS = {
+    "pyarrow": "journal",
+    "pyspark": "spark",
+    "pandas": "spark",
+    "cryptography": "closed",
+}
+"""Packages that a command may miss, and the extra of Ringcast that brings each."""
+
+
 class Command(Protocol):
     """What the module of a command has."""
 
@@ -83,10 +94,41 @@ class Command(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 on success only, 2 for wrong arguments."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    name = chosen or "command"
+    if isinstance(sys.stdout, TextIOWrapper):  # What the terminal's encoding lacks is escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = _run(words, chosen)
+        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
+        return status
+    except ConfigError as error:
+        return _fail(name, error, 2)
+    except RingcastError as error:
+        return _fail(name, error, 1)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # The reader of the output has enough: not an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
+        return _fail(name, error, 1)
+    except UnicodeEncodeError as error:  # A byte of an argument that is not UTF-8.
+        return _fail(name, f"{error.object!r} is not Unicode: write it in UTF-8", 2)
+    except MemoryError:
+        return _fail(name, "this machine has too little memory for that: ask for less", 1)
+    except ModuleNotFoundError as error:
+        if (extra := EXTRAS.get((error.name or "").partition(".")[0])) is None:
+            raise
+        sentence = f"{error.name} is not installed: run `pip install 'ringcast[{extra}]'`"
+        return _fail(name, sentence, 2)
+
+
+def _run(words: Sequence[str], chosen: str | None) -> int:
+    """Parse the words, and run the command that they choose."""
     parser = _Parser(prog="ringcast", description="Reliable group messaging without a broker.")
     parser.add_argument("--version", action="version", version=f"ringcast {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in words if not word.startswith("-")), None)
     for name, (module, summary) in COMMANDS.items():
         command = commands.add_parser(
             name, help=summary, description=summary, formatter_class=RawDescriptionHelpFormatter
@@ -99,21 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         _refuse(commands.choices[parsed.command], unknown)
-    try:
-        status = _load(COMMANDS[parsed.command][0]).run(parsed)
-        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
-        return status
-    except ConfigError as error:
-        return _fail(parsed.command, error, 2)
-    except RingcastError as error:
-        return _fail(parsed.command, error, 1)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # The reader of the output has enough: not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
-        return _fail(parsed.command, error, 1)
+    return _load(COMMANDS[parsed.command][0]).run(parsed)
 
 
 def _refuse(parser: ArgumentParser, unknown: Sequence[str]) -> NoReturn:
@@ -135,7 +163,7 @@ def _version() -> str:
         return "(run from its source, not installed)"
 
 
-def _fail(command: str, error: Exception, status: int) -> int:
+def _fail(command: str, error: Exception | str, status: int) -> int:
     from ringcast.runtime.ops.event_text import printable
 
     print(f"ringcast {command}: {printable(str(error))}", file=sys.stderr)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 from argparse import ArgumentTypeError
 
+SECONDS_MAX = 1_000_000_000
+"""About 32 years: beyond it, clocks and sleeps overflow."""
+
+WHOLE_MAX = 2**63 - 1
+"""The largest number that other parts can be given."""
+
 
 def number(text: str) -> float:
     """A number; neither infinity nor nan, with which every comparison goes wrong."""
@@ -22,4 +28,17 @@ def seconds(text: str) -> float:
     value = number(text)
     if value <= 0:
         raise ArgumentTypeError(f"{text!r}: give seconds above 0")
+    if value > SECONDS_MAX:
+        raise ArgumentTypeError(f"{text!r}: give at most {SECONDS_MAX:,} seconds")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number that fits into 64 bits."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if not -WHOLE_MAX <= value <= WHOLE_MAX:
+        raise ArgumentTypeError(f"{text!r} is too large: give at most {WHOLE_MAX:,}")
     return value

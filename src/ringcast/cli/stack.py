@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ringcast import presets
-from ringcast.cli.numbers import seconds
+from ringcast.cli.numbers import seconds, whole
 from ringcast.closed.keys import ENVIRONMENT
 from ringcast.control.discovery import WHEN_ALONE
 from ringcast.errors import ConfigError
-from ringcast.protocols import Spec, named
+from ringcast.protocols import Spec, find, named
 from ringcast.runtime.api.base import JOIN_TIMEOUT
 from ringcast.runtime.net.endpoints import split_endpoint
 from ringcast.spec import StackSpec
@@ -55,7 +55,10 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
         help="this machine's address or interface (127.0.0.1: members on this machine only)",
     )
     stack.add_argument(
-        "--port", type=int, metavar="N", help="this member's port, for others' --seeds (a free one)"
+        "--port",
+        type=whole,
+        metavar="N",
+        help="this member's port, for others' --seeds (a free one)",
     )
 
 
@@ -138,9 +141,7 @@ def add_with_argument(group: _ActionsContainer) -> None:
 
 def chosen_stack(arguments: Namespace) -> StackSpec:
     """The stack that the arguments of a real group describe. Raises ConfigError."""
-    for name in ("dns", "file"):
-        if getattr(arguments, name) == "":
-            raise ConfigError(f"--{name} is empty: give a value, or leave it out")
+    _refuse_empty(arguments, "dns", "file", "bind")
     dns, port = arguments.dns, arguments.port
     if dns:
         dns, listen_at = presets.with_port(dns, port or 0)
@@ -161,6 +162,7 @@ def chosen_stack(arguments: Namespace) -> StackSpec:
 
 def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
     """The stack that --preset, --spec, --without, --with and --set name. Raises ConfigError."""
+    _refuse_empty(arguments, "preset", "spec")
     if arguments.spec:
         spec = StackSpec.load(arguments.spec)
     else:
@@ -177,6 +179,13 @@ def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
     return spec.with_settings(settings)
 
 
+def _refuse_empty(arguments: Namespace, *names: str) -> None:
+    """An empty value is a variable that is not set, and means nothing."""
+    for name in names:
+        if getattr(arguments, name) == "":
+            raise ConfigError(f"--{name} is empty: give a value, or leave it out")
+
+
 def added_protocols(texts: Sequence[str], spec: StackSpec) -> list[Spec]:
     """The protocols that --with names; one that the stack has already keeps its other settings.
     Raises ConfigError."""
@@ -184,8 +193,12 @@ def added_protocols(texts: Sequence[str], spec: StackSpec) -> list[Spec]:
     for text in texts:
         full, equals, value = text.partition("=")
         name, dot, setting = full.strip().rpartition(".") if equals else (full.strip(), "", "")
-        if bool(dot) != bool(equals):
+        if not full.strip():
+            raise ConfigError("--with is empty: name a protocol, for example Sequencer")
+        if equals and not dot:
             raise ConfigError(f"--with {text} names no setting: write SlowMembers.policy=skip")
+        if not equals and find(name.partition(".")[0]) and not find(name):
+            raise ConfigError(f"--with {text} has no value: write --with {text}=VALUE")
         own = settings.setdefault(named(name), {})
         if equals:
             own[setting] = _value(value.strip())

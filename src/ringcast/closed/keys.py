@@ -83,10 +83,11 @@ def load_keys(path: str | os.PathLike[str]) -> Keys:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise ConfigError(f"cannot read the key file {path}: {error.strerror}") from None
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise ConfigError(f"the key file {path} is not a regular file: give another")
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"the key file {path} is not a regular file: give another")
         if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             mode = stat.S_IMODE(found.st_mode)
             raise ConfigError(

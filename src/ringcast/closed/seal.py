@@ -259,7 +259,7 @@ def _load_ciphers() -> ModuleType:
         return import_module("ringcast.closed.ciphers")
     except ImportError:
         raise ConfigError(
-            "a key needs the package cryptography: install ringcast[closed]"
+            "a key needs the package cryptography: run `pip install 'ringcast[closed]'`"
         ) from None
 
 

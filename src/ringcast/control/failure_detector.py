@@ -50,6 +50,9 @@ AWAY_TIMEOUTS = 4
 PROBES = 3
 """How often an accused is asked within `verify_refused`, and within `verify`."""
 TOLERANCE = 1e-9
+BELIEVE_TIMEOUTS = 4
+"""For this many times `timeout` after a hint that was false, further hints about that member only
+have it asked."""
 REFUSALS = 2
 """How many refusals are several: the hint itself, and a probe that was refused as well."""
 REFUSALS_ALONE = 3
@@ -143,6 +146,8 @@ class FailureDetectorPart(Part):
         """Per reporter and reported: when that began, and when it was last said."""
         self._hinted: dict[Address, float] = {}
         """When there was a hint about each member; one per `verify` is enough."""
+        self._denied: dict[Address, float] = {}
+        """When each member showed that a hint about it was false."""
         self._last_tick = 0.0
 
     def connect(self, ports: Ports) -> None:
@@ -155,6 +160,7 @@ class FailureDetectorPart(Part):
         self._accused = {m: what for m, what in self._accused.items() if m in view}
         self._reports = {}
         self._hinted = {m: at for m, at in self._hinted.items() if m in view}
+        self._denied = {m: at for m, at in self._denied.items() if m in view}
         stayed = [member for member in view if member not in installation.joined]
         self.suspected = {member for member in stayed if member in self.suspected}
         self._absent = set(self.suspected)
@@ -192,7 +198,9 @@ class FailureDetectorPart(Part):
         if source in self._watched:
             self._watched[source] = self.env.now
         if self._accused:
-            self._accused.pop(source, None)
+            accusation = self._accused.pop(source, None)
+            if accusation is not None and accusation.is_hinted:
+                self._denied[source] = self.env.now
         if source in self.suspected and not self._membership.is_elsewhere(source):
             self.suspected.discard(source)
             self._control.suspect(source, False)
@@ -295,22 +303,28 @@ class FailureDetectorPart(Part):
                 self.env.out.send(Suspect(tuple(silent)), candidate)
 
     def hint(self, member: Address, is_refusal: bool = False) -> None:
-        """There is a sign that a member has crashed: accuse it now, here and before the
-        candidates."""
+        """There is a sign that a member has crashed: accuse it now, here and before the candidates.
+
+        Any process can give such signs: it says hello in the name of a member, or that it is at
+        the endpoint of one. So after a false one the next ones are no proof, and the candidates
+        are told only of a member that stays silent."""
         if self._view is None or member not in self._view or member == self.env.me:
             return
         if member in self.suspected:
             return
         last = self._hinted.get(member, -math.inf)
+        denied = self._denied.get(member, -math.inf)
+        is_believed = self.env.now - denied > BELIEVE_TIMEOUTS * self.spec.timeout
         if member not in self._accused:
             if self.env.now - last < self._quick:
                 return  # It has just answered.
-            self._accuse(member, Accusation(self.env.now, is_hinted=True, is_reported=True))
-        self._accused[member].refusals += is_refusal
+            self._accuse(member, Accusation(self.env.now, is_hinted=True, is_reported=is_believed))
+        self._accused[member].refusals += is_refusal and is_believed
         if self.env.now - last >= self.spec.verify:
             self._hinted[member] = self.env.now
             self.env.counters["hints"] += 1
-            self._report([member])
+            if is_believed:
+                self._report([member])
 
     def accuse(self, member: Address) -> None:
         """A member does not answer: suspect it, unless it gives a sign of life."""

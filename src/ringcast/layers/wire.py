@@ -136,15 +136,13 @@ class WirePart(Part):
         if not out.frames:
             return []
         frames, out.frames = out.frames, []
-        datagrams = self._pack(frames)
+        datagrams = self._pack_one(*frames[0]) if len(frames) == 1 else self._pack(frames)
         if self._watcher is not None and datagrams and datagrams[0].nbytes > SIZE_MIN:
             watcher, self._watcher = self._watcher, None
             watcher(datagrams[0].nbytes)
         return datagrams if self._seal is None else self._seal.seal(datagrams)
 
     def _pack(self, frames: list[tuple[Target, Frame]]) -> list[Datagram]:
-        if len(frames) == 1:
-            return self._pack_one(*frames[0])
         open_bundles: dict[Target, _Bundle] = {}
         done: list[_Bundle | Data] = []
         for target, whole in frames:

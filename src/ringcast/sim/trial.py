@@ -25,6 +25,8 @@ SLICE = 0.01
 """How often progress and memory are looked at, in virtual seconds."""
 SIZE_MAX = 256_000_000
 """Bytes of a message, at the most."""
+MEMBERS_MAX = 10_000
+MESSAGES_MAX = 100_000_000
 HEAL = "heal"
 ACTIONS = ("crash", "pause", "resume", "busy", "idle", "leave", "restart", "partition", HEAL)
 """What may happen to members; healing is for all of them."""
@@ -108,6 +110,9 @@ class Trial:
         for name in ("messages", "size", "duration"):
             if not 0 <= getattr(self, name) < inf:
                 raise ConfigError(f"{name} is {getattr(self, name)}: give 0 or more")
+        for name, most in (("members", MEMBERS_MAX), ("messages", MESSAGES_MAX)):
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name} is {getattr(self, name):,}: give at most {most:,}")
         if self.size > SIZE_MAX:
             raise ConfigError(f"size is {self.size:,}: give at most {SIZE_MAX:,} bytes")
         if not self.timeout > 0:

@@ -10,7 +10,7 @@ try:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 except ImportError as error:
-    raise ConfigError("Spark is not installed: run 'pip install ringcast[spark]'.") from error
+    raise ConfigError("Spark is not installed: run `pip install 'ringcast[spark]'`") from error
 
 from ringcast.journal.read.stream import Lag
 from ringcast.spark.audit import Report, audit
@@ -19,6 +19,7 @@ from ringcast.spark.jobs import is_remote
 from ringcast.spark.members import members
 from ringcast.spark.session import session
 from ringcast.spark.sweep import sweep
+from ringcast.spark.table import journal
 from ringcast.spark.traces import read_trace
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Report",
     "audit",
     "audit_stream",
+    "journal",
     "lag",
     "members",
     "read_trace",
@@ -37,10 +39,11 @@ __all__ = [
 
 def lag(query: StreamingQuery, journal: str | Path) -> Lag:
     """How far a running query is behind the journal that it reads; zero before its first batch."""
-    from ringcast.journal import Journal, JournalError
+    from ringcast.journal import JournalError
+    from ringcast.journal.read.remote import open_journal
     from ringcast.journal.read.stream import JournalStream
 
-    stream = JournalStream(Journal(journal), lambda name, sender, spans: [])
+    stream = JournalStream(open_journal(journal), lambda name, sender, spans: [])
     progress = query.lastProgress
     for source in progress["sources"] if progress is not None else ():
         offset = source["endOffset"]

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from ringcast.journal.read.reader import Journal
+from ringcast.journal.read.remote import open_journal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ def members(spark: SparkSession, journal: str | Path) -> DataFrame:
 class MembersReader(DataSourceReader):
     """The table of members, which manifests hold; one small task."""
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+    def __init__(self, path: Path | str, columns: Sequence[str]) -> None:
         self._path = path
         self._columns = tuple(columns)
 
@@ -59,7 +59,7 @@ class MembersReader(DataSourceReader):
                 seen.first.view, seen.first.view_by, seen.first.at,
                 seen.last.view, seen.last.view_by, seen.last.at,
             )
-            for group, table in Journal(self._path).members().items()
+            for group, table in open_journal(self._path).members().items()
             for seen in table.values()
         ]  # fmt: skip
         table = [dict(zip(MEMBERS.names, row, strict=True)) for row in rows]

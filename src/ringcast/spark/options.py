@@ -21,8 +21,9 @@ from ringcast.spec import StackSpec
 class SourceOptions:
     """What a reader was asked for."""
 
-    path: Path
-    """`path`: the journal's directory, which executors see under the same name."""
+    path: Path | str
+    """`path`: the journal's directory, which executors see under the same name, or its address in
+    an object store."""
     table: str = "messages"
     """`table`: what to read, one of TABLES."""
     max_rows: int | None = None
@@ -46,7 +47,7 @@ class SourceOptions:
                 "table with LOCATION 'journal/' and without columns"
             )
         return cls(
-            path=_local(given["path"]),
+            path=_place(given["path"]),
             table=_table(given),
             max_rows=_positive(given, "maxRowsPerBatch"),
             max_bytes=_positive(given, "maxBytesPerBatch"),
@@ -132,15 +133,14 @@ def _known(options: Mapping[str, str], names: Sequence[str], what: str) -> dict[
     return given
 
 
-def _local(path: str) -> Path:
-    """A path or a file: address of this machine, made absolute where the driver runs."""
+def _place(path: str) -> Path | str:
+    """The address of a store; a path or a file: address of this machine is made absolute where the
+    driver runs."""
     parts = urlsplit(path)
     if parts.scheme == "file":
         path = unquote(parts.path)
     elif "://" in path:
-        raise ConfigError(
-            f"{path} is not on a file system of this machine: mount it, and give that"
-        )
+        return path
     return Path(os.path.abspath(path))
 
 

@@ -41,7 +41,7 @@ from ringcast.journal.format.layout import journal_at
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.read.plan import Slice, assign
 from ringcast.journal.read.prune import Conditions, prune
-from ringcast.journal.read.reader import Journal
+from ringcast.journal.read.remote import open_journal
 from ringcast.journal.read.stream import JournalStream, Offset
 from ringcast.spark.catalog import is_table, options_in, table_options, with_options
 from ringcast.spark.members import MEMBERS, MembersReader
@@ -84,7 +84,10 @@ class RingcastDataSource(DataSource):
         is_new_table = is_table(self.options)
         given = table_options(self.options) if is_new_table else self.options
         options = SourceOptions.of(given)
-        journal_at(options.path)
+        if isinstance(options.path, str):
+            open_journal(options.path)
+        else:
+            journal_at(options.path)
         columns = MEMBERS if options.table == "members" else SCHEMA
         return with_options(columns, given) if is_new_table else columns
 
@@ -141,7 +144,7 @@ class JournalReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The work, by segment, without the segments that the filters rule out."""
-        journal = Journal(self._options.path)
+        journal = open_journal(self._options.path)
         slices, _ = assign(journal.segments, journal.cover)
         left = prune(slices, self._conditions)
         log.info("reading %d of %d segments in %s", len(left), len(slices), self._options.path)
@@ -203,7 +206,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         path = self._options.path
         fail = self._options.fail_on_loss
-        return JournalStream(Journal(path), partial(seqnos, path), fail_on_loss=fail)
+        return JournalStream(open_journal(path), partial(seqnos, path), fail_on_loss=fail)
 
 
 def _columns(schema: StructType, whole: StructType = SCHEMA) -> list[str]:

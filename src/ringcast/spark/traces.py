@@ -33,6 +33,10 @@ from ringcast.trace.table import SCHEMA
 FOOTERS_MAX = 1_000
 """How many files are looked into before Spark reads them."""
 SUFFIX = ".parquet"
+TEXTS = (pa.large_string(), pa.string_view())
+"""Other types of Arrow for what Parquet has as a text."""
+EMPTY_WORDS = ("An error occurred while calling", "Traceback", "JVM stacktrace")
+"""How lines of an error begin that say nothing."""
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 """Makes Spark compare the checksums of pages where there are any."""
 
@@ -53,7 +57,12 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
     if found.ignored:
         log.warning("%s", found.left_out())
     hive = found.hive_keys()
+    above = found.above
     for file in found.files:
+        if not file.is_file():
+            raise ConfigError(f"{file} is not a trace of Ringcast: it is not a file.")
+        if any(":" in part.name for part in (file, *file.parents) if part not in above):
+            raise ConfigError(f"{file} has a colon in its name: rename it, Spark cannot read it.")
         if is_damaged(file):
             raise damage(file)
     for file in found.files[:FOOTERS_MAX]:
@@ -63,9 +72,10 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
     if hive & set(TRACE.names):
         # These columns are in the names of directories, and not in the files.
         base = _base(found.roots)
-        rows = reader.option("basePath", str(base)).parquet(*map(str, found.places))
+        reader = reader.option("basePath", str(base))
     else:
-        rows = reader.option("recursiveFileLookup", True).parquet(*map(str, found.places))
+        reader = reader.option("recursiveFileLookup", True)
+    rows = reader.parquet(*(without_wildcards(str(place)) for place in found.places))
     return rows.select(*TRACE.names)
 
 
@@ -84,6 +94,11 @@ class FoundTraces(NamedTuple):
     def places(self) -> list[Path]:
         """What Spark is to read."""
         return self.files if self.double else self.roots
+
+    @property
+    def above(self) -> set[Path]:
+        """The directories that were named, and those above them."""
+        return {above for root in self.roots if root.is_dir() for above in (root, *root.parents)}
 
     @property
     def directories(self) -> set[Path]:
@@ -116,7 +131,7 @@ def find_traces(place: str) -> FoundTraces:
             raise ConfigError(
                 f"There is no directory {root}: name the one that the members traced to."
             )
-        for file in sorted(_visible(root)) if root.is_dir() else [root]:
+        for file in sorted(_visible(root, set())) if root.is_dir() else [root]:
             (files if file.name.endswith(SUFFIX) else ignored).append(file)
     if not files and ignored:
         raise ConfigError(
@@ -136,6 +151,11 @@ def _base(roots: list[Path]) -> Path:
     return base
 
 
+def without_wildcards(path: str) -> str:
+    """A path that Spark takes as it is: it reads some characters as wildcards."""
+    return "".join(f"\\{letter}" if letter in "\\*?[]{}" else letter for letter in path)
+
+
 @contextmanager
 def explained(path: str | Path) -> Iterator[None]:
     """Raise ConfigError, in one sentence, where Spark fails at the traces in this place."""
@@ -152,8 +172,10 @@ def blame(path: str | Path, error: Exception) -> ConfigError:
         for file in find_traces(place).files[:FOOTERS_MAX]:
             if not _is_whole(file):
                 return damage(file)
-    said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return ConfigError(f"Spark could not read the traces in {place}: {said.strip()}")
+    lines = [line.strip(": ") for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(EMPTY_WORDS)]
+    said = told[0] if told else type(error).__name__
+    return ConfigError(f"Spark could not read the traces in {place}: {said}")
 
 
 def _is_whole(file: Path) -> bool:
@@ -166,13 +188,18 @@ def _is_whole(file: Path) -> bool:
     return True
 
 
-def _visible(path: Path) -> Iterator[Path]:
-    """The files that Spark would read: no name on the way begins with a dot or an underline."""
+def _visible(path: Path, above: set[Path]) -> Iterator[Path]:
+    """The files that Spark would read: no name on the way begins with a dot or an underline.
+
+    Raises ConfigError for a link to a directory above, which Spark would follow again and again.
+    """
+    if (real := path.resolve()) in above:
+        raise ConfigError(f"{path} is a link to a directory above it: remove it.")
     for file in path.iterdir():
         if file.name.startswith((".", "_")):
             continue
         if file.is_dir():
-            yield from _visible(file)
+            yield from _visible(file, {*above, real})
         else:
             yield file
 
@@ -186,21 +213,27 @@ def _problem(file: Path, hive_keys: set[str]) -> str | None:
         return "it is not a Parquet file"
     if pages_of(metadata) > GROUP_BYTES_MAX:
         return f"a row group of it unpacks to {pages_of(metadata):,} bytes"
+    lower = [name.lower() for name in found.names]
     for field in SCHEMA:
+        if lower.count(field.name) > 1:
+            return f"it has the column '{field.name}' more than once"
         if field.name in hive_keys or (field.name in LATER and field.name not in found.names):
             continue
         if field.name not in found.names:
             return f"it has no column '{field.name}'"
-        if not _same(found.field(field.name).type, field.type):
-            return f"its column '{field.name}' is of another type"
+        kind = _stored(found.field(field.name).type)
+        if kind != _stored(field.type):
+            return f"its column '{field.name}' is of another type, {kind} for {field.type}"
     return None
 
 
-def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Tell whether types are the same; of lists, Spark and Arrow call the elements differently."""
-    if isinstance(one, pa.ListType) and isinstance(other, pa.ListType):
-        return bool(one.value_type == other.value_type)
-    return bool(one == other)
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet has it: Arrow knows several for the same, and names list elements."""
+    if isinstance(kind, pa.DictionaryType):
+        return _stored(kind.value_type)
+    if isinstance(kind, (pa.ListType, pa.LargeListType)):
+        return pa.list_(_stored(kind.value_type))
+    return pa.string() if kind in TEXTS else kind
 
 
 def _read_elsewhere(spark: SparkSession, place: str) -> DataFrame:

@@ -125,7 +125,7 @@ def load_parquet() -> None:
     try:
         import_module("pyarrow.parquet")
     except ImportError as error:
-        raise ConfigError("Parquet needs pyarrow: install ringcast[journal]") from error
+        raise ConfigError("Parquet needs pyarrow: run `pip install 'ringcast[journal]'`") from error
     # Where it is installed, pyarrow would load it with its first table.
     with suppress(ImportError):
         import_module("pandas")

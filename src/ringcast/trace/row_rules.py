@@ -67,6 +67,8 @@ def row_problem(row: Row) -> str | None:
         value = fields[place]
         if value is not None and not least <= value <= most:
             return MALFORMED
+    if row.members is not None and None in row.members:
+        return MALFORMED
     return OTHERS_ROW if row.kind in OWN_KINDS and row.sender != row.member else None
 
 

@@ -43,6 +43,7 @@ TYPES: dict[str, pa.DataType] = {
     STRINGS: pa.list_(pa.string()),
 }
 SCHEMA = pa.schema([pa.field(n, TYPES[t], nullable=n not in REQUIRED) for n, t in COLUMNS])
+NULLABLE = pa.schema([field.with_nullable(True) for field in SCHEMA])
 
 BATCH_ROWS_MAX = 65_536
 """Rows of a trace that are read at once."""
@@ -139,7 +140,8 @@ def read_file(file: Path) -> Iterator[Row]:
             if values[name] is not None:
                 values[name] = unsigned(values[name])
         if values["members"] is not None:
-            values["members"] = tuple(map(unsigned, values["members"]))
+            known = values["members"]
+            values["members"] = tuple(m if m is None else unsigned(m) for m in known)
             values["names"] = tuple(values["names"] or ())
         yield Row(**values)
 
@@ -155,7 +157,8 @@ def _values(file: Path) -> Iterator[dict[str, Any]]:
                         [pa.nulls(len(batch), SCHEMA.field(name).type)]
                     )
                 known = [columns[name] for name in SCHEMA.names]
-                yield from pa.table(known, names=SCHEMA.names).cast(SCHEMA).to_pylist()
+                # A null where none may be is for the checks to tell.
+                yield from pa.table(known, names=SCHEMA.names).cast(NULLABLE).to_pylist()
     except UnpacksTooLarge as error:
         raise ConfigError(f"{file} is not a trace of a member: {error}. Move it away.") from None
     except KeyError as error:

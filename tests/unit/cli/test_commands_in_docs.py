@@ -18,7 +18,7 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 IN_BLOCK = re.compile(r"(?:^(?:\$ )?|\$ |\| )ringcast ([a-z]+(?: .*?)?)(?=\s{2,}|$| > | \|)")
 INLINE = re.compile(r"`ringcast ([a-z][^`]*)`")
-PLACEHOLDERS = r" (--loss L|N|trace/?)(?= |$)|…|\.toml|Seal"
+PLACEHOLDERS = r" (--loss L|N|trace/?)(?= |$)|…|\.toml|Word"
 """What a reader has to fill in, or has to have made before."""
 LONG = "--members 51"
 """Part of a simulated run that takes long."""

@@ -5,7 +5,9 @@ import logging
 import os
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -13,9 +15,18 @@ import pytest
 
 from ringcast import presets
 from ringcast.cli.main import COMMANDS, main
+from ringcast.cli.numbers import number, seconds, whole
 from ringcast.runtime.ops.logs import log
 from ringcast.trace.check import check
 from ringcast.trace.table import read_rows
+
+
+def number_options(module: str) -> list[str]:
+    """The options of a command that take a number."""
+    parser = ArgumentParser()
+    import_module(module).add_arguments(parser)
+    kinds = (number, seconds, whole)
+    return [action.option_strings[-1] for action in parser._actions if action.type in kinds]
 
 
 def test_a_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,6 +156,9 @@ def quiet() -> Iterator[None]:
     ("words", "why"),
     [
         (["sim", "--size", "999999999999"], "give at most 256,000,000 bytes"),
+        (["sim", "--members", "99999999"], "members is 99,999,999: give at most 10,000"),
+        (["sim", "--messages", "1" + "0" * 15], "give at most 100,000,000"),
+        (["status", "--watch", "1e20"], "give at most 1,000,000,000 seconds"),
         (["sim", "--duration", "inf"], "'inf' is not a number"),
         (["sim", "--timeout", "0"], "give seconds above 0"),
         (["sim", "--bandwidth", "nan"], "'nan' is not a number"),
@@ -155,6 +169,7 @@ def quiet() -> Iterator[None]:
         (["node", ""], "group is empty"),
         (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
         (["node", "g\udcff"], "not Unicode"),
+        (["node", "g", "--bind", "\udcff"], "is not Unicode: write it in UTF-8"),
         (["node", "g", "--bind", ".."], "not an address, interface or host"),
         (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
         (["compact", "/nowhere"], "no such directory: /nowhere"),
@@ -192,6 +207,67 @@ def test_what_the_disk_says_is_a_sentence(
     assert capsys.readouterr().err == (
         "ringcast explain: [Errno 28] No space left on device: 'x\\x1b[31m'\n"
     )
+
+
+def raised(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit status of a command that raises this."""
+
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("ringcast.cli.commands.explain.run", fail)
+    return main(["explain", "lan"])
+
+
+def test_a_package_that_is_missing_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raised(ModuleNotFoundError("…", name="pyarrow.parquet"), monkeypatch) == 2
+    said = capsys.readouterr().err
+    assert "pyarrow.parquet is not installed: run `pip install 'ringcast[journal]'`" in said
+    with pytest.raises(ModuleNotFoundError):
+        raised(ModuleNotFoundError("…", name="ringcast.nowhere"), monkeypatch)
+
+
+def test_too_little_memory_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raised(MemoryError(), monkeypatch) == 1
+    assert "ask for less" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_command_is_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ringcast.cli.main.import_module", interrupted)
+    assert main(["audit", "trace"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_without_unicode_gets_escapes() -> None:
+    words = [sys.executable, "-m", "ringcast", "sim", "--help"]
+    said = subprocess.check_output(words, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert b"\\u2026 that it arrives twice" in said
+
+
+NUMBERS = [
+    (name, option) for name, (module, _) in COMMANDS.items() for option in number_options(module)
+]
+
+
+@pytest.mark.parametrize(("command", "option"), NUMBERS)
+def test_what_is_not_a_number_is_refused_in_a_sentence(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, f"{option}=many"])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"argument {option}: 'many' is not a" in said
 
 
 @pytest.mark.usefixtures("quiet")

@@ -4,7 +4,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from ringcast.cli.numbers import number, seconds
+from ringcast.cli.numbers import number, seconds, whole
 
 
 def test_texts_are_read_as_numbers_and_seconds() -> None:
@@ -22,3 +22,17 @@ def test_what_cannot_be_counted_with(text: str) -> None:
 def test_nobody_waits_for_less_than_nothing(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="above 0"):
         seconds(text)
+
+
+def test_seconds_end_where_clocks_do() -> None:
+    with pytest.raises(ArgumentTypeError, match="at most 1,000,000,000 seconds"):
+        seconds("1e20")
+
+
+def test_whole_numbers() -> None:
+    assert whole("-12") == -12
+    for text in ("", "x", "0.5", "1e3", "nan"):
+        with pytest.raises(ArgumentTypeError, match="is not a whole number"):
+            whole(text)
+    with pytest.raises(ArgumentTypeError, match="is too large"):
+        whole("99999999999999999999")

@@ -90,7 +90,7 @@ def test_the_ways_survive_toml() -> None:
     assert StackSpec.from_toml(spec.to_toml()) == spec
 
 
-@pytest.mark.parametrize("word", ["--dns", "--file", "--seeds"])
+@pytest.mark.parametrize("word", ["--dns", "--file", "--seeds", "--bind", "--preset", "--spec"])
 def test_an_empty_word_is_a_mistake(word: str) -> None:
     with pytest.raises(ConfigError, match=f"{word} is empty"):
         chosen(word, "")
@@ -106,6 +106,10 @@ def test_protocols_are_added_and_left_out() -> None:
     assert spec["NakAck4"] == presets.bulk()["NakAck4"].changed({"capacity": 7})
     with pytest.raises(ConfigError, match="names no setting"):
         chosen("--with", "SlowMembers=skip")
+    with pytest.raises(ConfigError, match=r"no value: write --with Faults.loss=VALUE"):
+        chosen("--with", "Faults.loss")
+    with pytest.raises(ConfigError, match="--with is empty"):
+        chosen("--with", "")
     with pytest.raises(ConfigError, match="there is no protocol Nonsense"):
         chosen("--with", "Nonsense")
     with pytest.warns(DeprecationWarning, match="SlowMembers"):

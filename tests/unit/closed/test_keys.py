@@ -46,6 +46,15 @@ def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> Non
         load_keys(path)
 
 
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path)
+    for path in (tmp_path, pipe, link, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="is not a regular file"):
+            load_keys(path)
+
+
 def test_the_first_of_several_keys_comes_first(tmp_path: Path) -> None:
     other = bytes(32)
     path = write(tmp_path / "keys", f"# a comment\n{SECRET.hex()}  # new\n\n{other.hex()}\n")

@@ -50,9 +50,9 @@ def test_the_notebook_is_one() -> None:
 
 def test_commands_in_the_manifests_are_commands() -> None:
     """Every option that a manifest gives to `ringcast node` exists."""
-    from ringcast.cli.completion import options
+    from ringcast.cli.completion import words
 
-    known = {option for option, _ in options()["node"]}
+    known = {option for option, _ in words("node").options}
     for file in ("compose.yaml", "kubernetes.yaml", "ringcast.service"):
         lines = [
             line

@@ -46,6 +46,24 @@ def test_the_traces_of_any_stack_are_clean_by_its_own_rules(seed: int) -> None:
     assert check(simulated_history(seed), **rules_of(stack_of(seed))._asdict()) == []
 
 
+@pytest.mark.parametrize("seed", quick_first(range(20), 4))
+def test_traces_that_end_anywhere_are_clean(seed: int) -> None:
+    """As those of a group that runs: each member has written up to a moment of its own."""
+    rows, rng = simulated_history(seed), random.Random(seed)
+    first, last = (extreme(row.at for row in rows) for extreme in (min, max))
+    for one_moment in (False, True):
+        for _ in range(4):
+            shared = rng.uniform(first, last)
+            until = {
+                member: shared - rng.uniform(0, 10_000_000)
+                if one_moment
+                else rng.uniform(first, last + 1)
+                for member in sorted({row.member for row in rows})
+            }
+            written = [row for row in rows if row.at <= until[row.member]]
+            assert check(written, **rules_of(stack_of(seed))._asdict()) == []
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_both_find_what_was_spoilt_in_invented_histories(way: str) -> None:
     assert sum(agree(invented(seed), seed, way) for seed in range(25)) >= 5

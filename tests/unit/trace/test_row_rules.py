@@ -23,6 +23,7 @@ PROBLEMS: list[tuple[dict[str, object], str]] = [
     ({"kind": "sent", "sender": 2}, "others-row"),
     ({"kind": "purged"}, "malformed"),
     ({"kind": "view"}, "malformed"),
+    ({"kind": "view", "members": (1, None)}, "malformed"),
 ]
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 from argparse import ArgumentParser, Namespace
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
 from ringcast.errors import ConfigError
 from ringcast.trace.rules import Rules, rules_of
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_spec_arguments(stack, "its settings say what is promised")
     stack.add_argument(
-        "--capacity", type=int, metavar="N", help="the window of the stack, to check that it held"
+        "--capacity", type=whole, metavar="N", help="the window of the stack, to check that it held"
     )
     stack.add_argument(
         "--no-skips",

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.progress import ProgressTicker
 from ringcast.errors import ConfigError
 
@@ -32,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     net.add_argument("--only", metavar="NAME,…", default=SUPPRESS, help="these scenarios")
     net.add_argument("--list", action="store_true", default=SUPPRESS, help="list them and stop")
     _add_common(net)
+    _add_beside(what.add_parser("beside", help="the speed of this tree beside an earlier one"))
     form = what.add_parser("form", help="the time until members are in one view")
     form.add_argument("--members", default="2,10,50", help="how many (%(default)s)")
     form.add_argument(
@@ -49,10 +50,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     micro.add_argument("--most", type=number, metavar="X", help="fail above X times the baseline")
     _add_common(micro)
     audit = what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB")
-    audit.add_argument("--rows", type=int, default=20_000_000, help="delivery rows (%(default)s)")
-    audit.add_argument("--run", type=int, default=1, help="messages in a row (%(default)s)")
-    audit.add_argument("--members", type=int, default=5, help="how many members (%(default)s)")
-    audit.add_argument("--files", type=int, default=0, help="how many files (one per member)")
+    audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
+    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
+    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
+    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
     audit.add_argument(
         "--shape",
         choices=("deliveries", "members", "files", "compacted", "all"),
@@ -61,14 +62,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit.add_argument(
         "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
     )
-    audit.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
+    audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
     _add_common(audit)
+    journal = what.add_parser("journal", help="reading a journal by Spark, beside plain Parquet")
+    journal.add_argument("--rows", type=int, default=4_000_000, help="messages (%(default)s)")
+    journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="(%(default)s)")
+    journal.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
+    _add_common(journal)
     sim = what.add_parser(
         "sim", help="messages that the simulator delivers per second of real time"
     )
-    sim.add_argument("--members", type=int, default=4, help="how many members (%(default)s)")
-    sim.add_argument("--size", type=int, default=100, help="bytes of a message (%(default)s)")
-    sim.add_argument("--messages", type=int, default=200_000, help="in total (%(default)s)")
+    sim.add_argument("--members", type=whole, default=4, help="how many members (%(default)s)")
+    sim.add_argument("--size", type=whole, default=100, help="bytes of a message (%(default)s)")
+    sim.add_argument("--messages", type=whole, default=200_000, help="in total (%(default)s)")
     sim.add_argument("--growth", action="store_true", help="control frames in larger groups too")
     _add_common(sim)
     sink = what.add_parser("sink", help="rows from many workers: a member each, or one gateway")
@@ -125,6 +131,30 @@ def _list(arguments: Namespace, chosen: Sequence[Scenario]) -> int:
     for scenario in chosen:
         print(f"{scenario.name:<{width}}  {scenario.title}")
     return 0
+
+
+def run_beside(arguments: Namespace) -> int:
+    """The same scenarios in this tree and in another one, by turns."""
+    from ringcast_bench.beside.compare import STANDARD, compare, table
+    from ringcast_bench.beside.trees import tree_of
+    from ringcast_bench.machine import about_text
+    from ringcast_bench.namespace import Namespace as Network
+    from ringcast_bench.scenarios import SCENARIOS
+
+    chosen = _choose(SCENARIOS, arguments.only or STANDARD)
+    repeats, ticker = _repeats(arguments), ProgressTicker()
+    with tree_of(arguments.tree) as tree, Network() as network:
+        _explain(network)
+        compared = list(
+            compare(network, tree, chosen, repeats=repeats, quick=arguments.quick, say=ticker.say)
+        )
+    ticker.close()
+    if arguments.json:
+        print(json.dumps([{**vars(one), "speed": one.speed} for one in compared]))
+    else:
+        print(f"{about_text()}\n\n{table(compared, arguments.tree)}")
+    least = 0.0 if arguments.least is None else arguments.least
+    return 1 if any(one.is_below(least) for one in compared) else 0
 
 
 def run_trace(arguments: Namespace) -> int:
@@ -186,9 +216,7 @@ def _print_outcomes(
     from ringcast_bench.run import run_scenario
     from ringcast_bench.table import data_of, goals_text, text_of
 
-    if arguments.repeats < 1:
-        raise ConfigError(f"--repeats is {arguments.repeats}: give at least 1")
-    repeats, quick = arguments.repeats, arguments.quick
+    repeats, quick = _repeats(arguments), arguments.quick
     ticker, outcomes = ProgressTicker(), []
     if not arguments.json:
         print(about_text() + "\n")
@@ -205,6 +233,14 @@ def _print_outcomes(
     else:
         print(goals_text(outcomes))
     return 1 if any(outcome.has_failed for outcome in outcomes) else 0
+
+
+def _repeats(arguments: Namespace) -> int:
+    """Raises ConfigError for a number that makes no sense."""
+    repeats: int = arguments.repeats
+    if repeats < 1:
+        raise ConfigError(f"--repeats is {repeats}: give at least 1")
+    return repeats
 
 
 def _explain(network: Network) -> None:
@@ -268,6 +304,17 @@ def run_audit(arguments: Namespace) -> int:
     return 0
 
 
+def run_journal(arguments: Namespace) -> int:
+    """A journal, read in three ways."""
+    from ringcast_bench.journal.reading import reading_cost
+
+    ticker = ProgressTicker()
+    cost = reading_cost(arguments.rows, arguments.recorders, arguments.times, ticker.say)
+    ticker.close()
+    print(json.dumps(cost.to_data()) if arguments.json else cost.to_text())
+    return 0
+
+
 def run_sim(arguments: Namespace) -> int:
     """The speed of the simulator."""
     from ringcast import presets
@@ -316,21 +363,32 @@ def _print_lines(lines: Iterable[str]) -> None:
 RUNS: dict[str | None, Callable[[Namespace], int]] = {
     None: run_network,
     "net": run_net,
+    "beside": run_beside,
     "form": run_form,
     "trace": run_trace,
     "micro": run_micro,
     "audit": run_audit,
+    "journal": run_journal,
     "sim": run_sim,
     "sink": run_sink,
 }
 """What is measured, by its name."""
 
 
+def _add_beside(beside: ArgumentParser) -> None:
+    beside.add_argument("tree", metavar="TREE", help="a revision of this repository, or a folder")
+    beside.add_argument(
+        "--only", metavar="NAME,…", default=SUPPRESS, help="these scenarios (the standard ones)"
+    )
+    beside.add_argument("--least", type=number, metavar="X", help="fail below X times its speed")
+    _add_common(beside)
+
+
 def _add_common(parser: ArgumentParser, **defaults: object) -> None:
     """Arguments that may stand before WHAT and behind it; only the first have a default."""
     parser.add_argument(
         "--repeats",
-        type=int,
+        type=whole,
         metavar="N",
         default=defaults.get("repeats", SUPPRESS),
         help="runs of each row; the median counts (3)",

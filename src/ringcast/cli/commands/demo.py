@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.stack import add_with_argument, added_protocols
 from ringcast.demo.play import DemoPlan
 
@@ -22,15 +22,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--members",
-        type=int,
+        type=whole,
         default=DemoPlan.members,
         help="members that send from the start, besides the recorder (%(default)s)",
     )
     parser.add_argument(
-        "--messages", type=int, default=DemoPlan.messages, help="messages of each (%(default)s)"
+        "--messages", type=whole, default=DemoPlan.messages, help="messages of each (%(default)s)"
     )
     parser.add_argument(
-        "--size", type=int, default=DemoPlan.size, help="bytes of a message (%(default)s)"
+        "--size", type=whole, default=DemoPlan.size, help="bytes of a message (%(default)s)"
     )
     parser.add_argument(
         "--seconds",

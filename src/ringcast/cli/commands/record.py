@@ -8,7 +8,7 @@ import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.stack import (
     add_key_argument,
     add_stack_arguments,
@@ -45,7 +45,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="seal a segment every S seconds (%(default)g)",
     )
     parser.add_argument(
-        "--keep-bytes", type=int, metavar="N", help="keep N bytes, remove older segments (keep all)"
+        "--keep-bytes",
+        type=whole,
+        metavar="N",
+        help="keep N bytes, remove older segments (keep all)",
     )
     parser.add_argument(
         "--keep-seconds",

@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from ringcast.cli.numbers import number, seconds
+from ringcast.cli.numbers import number, seconds, whole
 from ringcast.cli.progress import ProgressTicker
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
 from ringcast.sim.engine.network import MTU, parse_delay
@@ -32,19 +32,19 @@ FAULTS = {
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast sim`."""
-    parser.add_argument("--members", type=int, default=4, help="how many members (%(default)s)")
+    parser.add_argument("--members", type=whole, default=4, help="how many members (%(default)s)")
     parser.add_argument(
         "--messages",
-        type=int,
+        type=whole,
         default=1000,
         help="how many messages in total, from all senders together (%(default)s)",
     )
-    parser.add_argument("--size", type=int, default=100, help="bytes of a message (%(default)s)")
-    parser.add_argument("--batch", type=int, default=64, help="messages in a run (%(default)s)")
-    parser.add_argument("--senders", type=int, help="how many of the members send (all)")
+    parser.add_argument("--size", type=whole, default=100, help="bytes of a message (%(default)s)")
+    parser.add_argument("--batch", type=whole, default=64, help="messages in a run (%(default)s)")
+    parser.add_argument("--senders", type=whole, help="how many of the members send (all)")
     parser.add_argument(
         "--still",
-        type=int,
+        type=whole,
         default=0,
         help="members, the last ones, that receive no messages (%(default)s)",
     )
@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=0.0,
         help="virtual seconds to spread the sending over; 0: as fast as the windows let it",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of all random choices (%(default)s)")
+    parser.add_argument("--seed", type=whole, default=0, help="of all random choices (%(default)s)")
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -96,7 +96,7 @@ def _add_network(parser: ArgumentParser) -> None:
         help="chance that a packet is lost; a datagram is lost with any of its packets",
     )
     network.add_argument(
-        "--mtu", type=int, default=MTU, help="bytes of a packet, for --packet-loss (%(default)s)"
+        "--mtu", type=whole, default=MTU, help="bytes of a packet, for --packet-loss (%(default)s)"
     )
     network.add_argument(
         "--bandwidth",
@@ -106,7 +106,7 @@ def _add_network(parser: ArgumentParser) -> None:
     network.add_argument("--downlink", type=number, help="… of each receiver's downlink")
     network.add_argument("--shared", type=number, help="… of the link that all members share")
     network.add_argument(
-        "--queue", type=int, help="bytes that each of these queues; more are dropped (4 MiB)"
+        "--queue", type=whole, help="bytes that each of these queues; more are dropped (4 MiB)"
     )
 
 

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from ringcast.cli.numbers import number
+from ringcast.cli.numbers import number, whole
 from ringcast.cli.stack import add_with_argument, added_protocols
 from ringcast.soak.plan import TRANSPORTS, SoakPlan
 
@@ -24,16 +24,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")
-    add("--seed", type=int, default=SoakPlan.seed, help="of all random choices (%(default)s)")
-    add("--steady", type=int, default=SoakPlan.steady, help="members that stay (%(default)s)")
+    add("--seed", type=whole, default=SoakPlan.seed, help="of all random choices (%(default)s)")
+    add("--steady", type=whole, default=SoakPlan.steady, help="members that stay (%(default)s)")
     add(
         "--guests",
-        type=int,
+        type=whole,
         default=SoakPlan.guests,
         help="members that join and leave, at most (%(default)s)",
     )
-    add("--rate", type=int, default=SoakPlan.rate, help="messages per second of each (%(default)s)")
-    add("--size", type=int, default=SoakPlan.size, help="bytes of a message (%(default)s)")
+    add(
+        "--rate",
+        type=whole,
+        default=SoakPlan.rate,
+        help="messages per second of each (%(default)s)",
+    )
+    add("--size", type=whole, default=SoakPlan.size, help="bytes of a message (%(default)s)")
     add(
         "--loss", type=number, default=SoakPlan.loss, help="chance to lose a datagram (%(default)g)"
     )

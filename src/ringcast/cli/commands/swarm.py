@@ -10,6 +10,7 @@ from hashlib import blake2b
 from random import Random
 from time import monotonic
 
+from ringcast.cli.numbers import whole
 from ringcast.errors import ConfigError
 from ringcast.sim.swarm.plan import draw_plan, load_plan
 from ringcast.sim.swarm.run import SeedVerdict, describe, replay, run_seed, run_seeds
@@ -23,12 +24,12 @@ TOLD_MAX = 10
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast swarm`."""
-    parser.add_argument("--seeds", type=int, default=100, help="how many seeds (%(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="the first seed (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes to use (%(default)s)")
+    parser.add_argument("--seeds", type=whole, default=100, help="how many seeds (%(default)s)")
+    parser.add_argument("--first", type=whole, default=0, help="the first seed (%(default)s)")
+    parser.add_argument("--jobs", type=whole, default=2, help="processes to use (%(default)s)")
     parser.add_argument(
         "--shrink",
-        type=int,
+        type=whole,
         metavar="SEED",
         help="print the smallest plan found that fails as this seed does, as JSON",
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ringcast import sync
 from ringcast.cli.colour import RED, YELLOW, paint
-from ringcast.cli.numbers import seconds
+from ringcast.cli.numbers import seconds, whole
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
 from ringcast.runtime.live.text import LEGEND, SORTS, details_of, lines_of, ordered
 from ringcast.runtime.live.watch import GroupWatch, Snapshot
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="seconds between two looks (%(default)g)",
     )
     output.add_argument(
-        "--count", type=int, metavar="N", help="stop after N looks; 1 for a single one"
+        "--count", type=whole, metavar="N", help="stop after N looks; 1 for a single one"
     )
     output.add_argument("--json", action="store_true", help="print one JSON object per look")
 

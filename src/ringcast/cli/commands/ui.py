@@ -6,6 +6,7 @@ import signal
 import threading
 from argparse import ArgumentParser, Namespace
 
+from ringcast.cli.numbers import whole
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
 from ringcast.runtime.live.server import LivePage
 from ringcast.runtime.live.watch import GroupWatch
@@ -25,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     page.add_argument(
         "--page-port",
-        type=int,
+        type=whole,
         default=7890,
         metavar="N",
         help="its port (%(default)s); 0: a free one",

@@ -179,6 +179,8 @@ class Coordinator(Component):
 
     def _start(self, merge: Merge | None = None) -> None:
         """Ask all that go on to stop; with `merge`, for the view of another coordinator."""
+        if self.change is not None and self.change.leader is not None:
+            self._merging.pause.failed()  # The members here were stopped for nothing.
         gone = self._gone
         change = Change(
             self._proposal() if merge is None else merge.proposal,
@@ -322,7 +324,7 @@ class Coordinator(Component):
         fits = frame.base == self.view.id and frame.proposal > self.part.promised
         is_free = self.part.participant.pending is None
         is_free = is_free and (change is None or change.leader == source)
-        is_free = is_free and not self.part.discovery.resting
+        is_free = is_free and not self.part.discovery.resting and self._merging.pause.is_over
         if is_free and fits and source == frame.proposal.coordinator:
             self._start(frame)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ringcast.control.membership.merge_pause import MergePause
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Merge, MergeReady, Refused
@@ -42,6 +43,9 @@ class Merging:
         self._proposal: ViewId | None = None
         self._asked: dict[Address, int] = {}
         self._ready: dict[Address, MergeReady] = {}
+        self._has_asked = False
+        """Whether any group was asked for the proposal."""
+        self.pause = MergePause(part.env)
 
     def found(self, coordinator: Peer, view: ViewId) -> None:
         """Another group was heard."""
@@ -67,9 +71,11 @@ class Merging:
 
     @property
     def leads(self) -> bool:
-        """Whether there is a group to merge with and this coordinator has to lead."""
+        """Whether there is a group to merge with and this coordinator has to lead, now."""
         me = self._env.me
-        return not self.knows_leader(me) and any(me < address for address in self._others)
+        if not self.pause.is_over or self.knows_leader(me):
+            return False
+        return any(me < address for address in self._others)
 
     @property
     def number(self) -> int:
@@ -83,6 +89,7 @@ class Merging:
         if self.leads:
             self._asked = {address: 0 for address in self._others if self._env.me < address}
             self.repeat()
+        self._has_asked = bool(self._asked)
 
     def repeat(self) -> None:
         """Ask the groups that have not answered; leave out those that were asked often enough."""
@@ -126,12 +133,15 @@ class Merging:
 
     def end(self) -> None:
         """The view is made; other groups will be found again."""
+        if self._has_asked:
+            (self.pause.succeeded if self._ready else self.pause.failed)()
         self.give_up()
         self._others = {}
 
     def give_up(self) -> None:
         """The proposal is over; groups that have answered it are told so when they ask again."""
         self._proposal, self._asked, self._ready = None, {}, {}
+        self._has_asked = False
 
     def _leave_out(self, address: Address) -> None:
         self._asked.pop(address, None)

@@ -98,6 +98,21 @@ class Batch:
             size=self.size,
         )
 
+    def with_payloads(self, payloads: Sequence[Payload], first: int | None = None) -> Batch:
+        """The same run with other payloads, for a layer that changes them on their way.
+
+        first: the seqno of the first of them, where they are not all messages of this batch.
+        """
+        return Batch(
+            self.sender,
+            payloads,
+            sum(map(len, payloads)),
+            dest=self.dest,
+            first=self.first if first is None else first,
+            flags=self.flags,
+            sent_at=self.sent_at,
+        )
+
     def drop_views(self) -> None:
         """Replace each memoryview by a copy of what it shows; costs nothing where there is none.
 

@@ -31,7 +31,7 @@ from ringcast.core.stack.env import Env
 INITIAL_BYTES = 32_000
 INITIAL_DATAGRAMS = 10
 """The window at the start: the larger of both (RFC 6928)."""
-WINDOW_BYTES_MIN = 16_000
+WINDOW_BYTES_MIN = 32_000
 """The window never falls below this, nor below two datagrams."""
 QUEUE_SECONDS = 0.05
 """What a clear path may queue, in seconds of its rate."""
@@ -42,11 +42,19 @@ CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 REPAIRS_MAX = 1.5
 """The most repairs that a probe makes up for, in relation to the messages."""
-GAINS = (1.2, 0.85, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99)
-DRAIN = 1
-"""The pace in multiples of the rate: probe, drain, then cruise."""
-PROBE_GROWTH = 1.12
-"""When a probe has raised the rate by this factor, the next one follows at once."""
+CRUISE = 0.99
+PHASES = 8
+PROBE, DRAIN = 0, 1
+"""The phases: a probe above the rate, one below it to drain what the probe has queued, then those
+of cruising at this part of the rate."""
+EXCESS_MIN, EXCESS_MAX = 0.06, 0.2
+"""By how much a probe is above the rate: half of the last time after one that found nothing and
+lost something, so that a path that stays as it is loses little; else twice as much. Where nothing
+was lost, the sender may have been too late to fill the path."""
+DRAIN_SHARE = 0.75
+"""The part of a probe's excess that the phase behind it drains."""
+PROBE_FOUND = 0.6
+"""A probe has found more when this part of its excess has arrived; the next one follows at once."""
 STARTUP_GAIN = 2.0
 """The pace from the first loss on, until the rate stops growing."""
 STARTUP_GROWTH = 1.25
@@ -73,7 +81,9 @@ BURST_GROWTH = 1.15
 BURST_CUT = 0.7
 """What is left of a burst when a request says that a tenth of it was lost."""
 WAKE_SECONDS = 0.0005
-"""What is sent at once when it is woken in time."""
+WAKE_DATAGRAMS = 8
+"""What is sent at once when it is woken in time: the larger of both, so that runs fill their
+datagrams on slow paths too."""
 MARK_SECONDS = 0.0002
 MARKS_MAX = 512
 
@@ -93,9 +103,12 @@ class Congestion:
         "_budget",
         "_budget_at",
         "_burst",
+        "_drained",
         "_env",
+        "_excess",
         "_first",
         "_gain",
+        "_has_lost",
         "_idle",
         "_is_late",
         "_is_starting",
@@ -142,6 +155,10 @@ class Congestion:
         """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
         """The rate when the last probe began."""
+        self._excess = self._drained = EXCESS_MAX
+        """By how much the next probe is above the rate, and the last one was."""
+        self._has_lost = False
+        """Whether anything was requested since the last probe began."""
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
         self._mark_highs: list[int] = []
@@ -154,11 +171,6 @@ class Congestion:
         self._limited_at = 0.0
 
     # Sending -------------------------------------------------------------------------------------
-
-    @property
-    def is_to_count(self) -> bool:
-        """Whether `on_sent` has to be called."""
-        return self.is_paced or self._env.now >= self.next_mark
 
     def on_sent(self, first: int, nbytes: int) -> None:
         """A run was sent that begins with this seqno. To be called while paced, and from
@@ -227,23 +239,31 @@ class Congestion:
         self._budget -= nbytes
         if self._budget <= 0:
             pace = self._gain * self.rate
-            seconds = WAKE_SECONDS - self._budget / pace
+            wake = max(WAKE_SECONDS, WAKE_DATAGRAMS * min(self._env.mtu, 1_500) / pace)
+            seconds = wake - self._budget / pace
             self.ready_at = max(self.ready_at, self._budget_at + seconds)
 
     def _next_phase(self, now: float) -> None:
-        if self._phase == DRAIN and self.rate >= PROBE_GROWTH * self._probed:
-            self._phase = 0  # The probe has found more: probe again.
+        if self._phase == DRAIN and self.rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
+            self._phase = PROBE  # The probe has found more: probe again.
+            self._excess = EXCESS_MAX
         else:
-            self._phase = (self._phase + 1) % len(GAINS)
-            if self._phase == 0 and self._env.rng.random() < 0.5:
-                self._phase = len(GAINS) - 1  # Senders that share a path do not probe in step.
-        if self._phase == 0:
-            self._probed = self.rate
+            if self._phase == DRAIN:
+                share = 0.5 if self._has_lost else 2.0
+                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_MAX)
+            self._phase = (self._phase + 1) % PHASES
+            if self._phase == PROBE and self._env.rng.random() < 0.5:
+                self._phase = PHASES - 1  # Senders that share a path do not probe in step.
+        if self._phase == PROBE:
+            self._probed, self._has_lost = self.rate, False
         if self._is_late:
             self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
-        self._gain = GAINS[self._phase]
-        if self._phase == 0:
+        self._gain = CRUISE
+        if self._phase == DRAIN:
+            self._gain = 1 - DRAIN_SHARE * self._drained
+        elif self._phase == PROBE:
+            self._gain, self._drained = 1 + self._excess, self._excess
             # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
             # a probe that did not make up for them would find less than the last one.
             self._gain *= 1 + min(self._repaired_bytes / max(1.0, self._sent_bytes), REPAIRS_MAX)
@@ -271,7 +291,7 @@ class Congestion:
         if now > path.lost_at + CLEAR_SECONDS:
             if was_limited:
                 path.window = min(path.window + gained, self._bound)
-            if path.rtt > path.base_rtt + QUEUE_SECONDS and path.rate:
+            if path.latest_rtt > path.base_rtt + QUEUE_SECONDS and path.rate:
                 path.window = min(path.window, path.rate * (path.base_rtt + QUEUE_SECONDS))
         if path.window != window or self.is_paced:
             self._update(now)
@@ -291,8 +311,11 @@ class Congestion:
 
     def _end_start(self) -> None:
         self._is_starting = False
-        self._phase, self._phase_end = 0, self._env.now  # Drain first.
+        self._phase, self._phase_end = PROBE, self._env.now  # Drain first.
+        self._drained = EXCESS_MAX
         self._probed = self.rate
+        for path in self.paths.values():
+            path.expect_loss()
 
     def on_lost(self, member: Address, count: int, message_bytes: float) -> None:
         """A receiver has requested this many messages again."""
@@ -303,6 +326,7 @@ class Congestion:
                 self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
             window = path.window
             path.on_lost(count, self._env.now)
+            self._has_lost = True
             self._update(self._env.now)
             is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
             is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt
@@ -316,9 +340,10 @@ class Congestion:
 
     def _update(self, now: float) -> None:
         """Take the least of all paths."""
-        window, rate = float(self._bound), 0.0
+        window, rate, was_full = float(self._bound), 0.0, False
         for path in self._counted():
             if now <= path.lost_at + CLEAR_SECONDS:
+                was_full = was_full or path.is_queued(QUEUE_SECONDS)
                 path.window = min(path.rate * (2 * path.base_rtt + SLACK_SECONDS), self._bound)
                 rate = min(rate, path.rate) if rate else path.rate
             path.window = max(path.window, WINDOW_BYTES_MIN, 2 * self._env.mtu)
@@ -328,6 +353,9 @@ class Congestion:
             self._budget, self._budget_at, self.ready_at = float(WINDOW_BYTES_MIN), now, now
             self._is_starting, self._best, self._best_at, self._stale = True, rate, now, 0
             self._gain, self._phase_end, self._started_at = STARTUP_GAIN, math.inf, now
+            self.rate = rate
+            if was_full:
+                self._end_start()
         self.is_paced, self.rate = rate > 0, rate
 
     # Members -------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class Path:
         "_since_idle",
         "_since_sent",
         "arrived",
+        "latest_rtt",
         "loss",
         "lost",
         "lost_at",
@@ -67,6 +68,7 @@ class Path:
         """Bytes per second; 0 while unknown."""
         self.rtt = self.rtt_min = 0.0
         """The smoothed and the least round trip; 0 while unknown."""
+        self.latest_rtt = 0.0
         self.lost_at = float("-inf")
         self._rates: deque[tuple[float, float]] = deque()
         """Times and rates that no later rate exceeds; the first is the highest."""
@@ -96,6 +98,7 @@ class Path:
             if not self.rtt:
                 return
             seconds = min(seconds, 2 * self.rtt)
+        self.latest_rtt = seconds
         self.rtt = seconds if not self.rtt else self.rtt + (seconds - self.rtt) / 8
         if now > self._rtt_at + RTT_SECONDS:
             self._rtt_at, self._rtt_last_min, self.rtt_min = now, self.rtt_min, seconds
@@ -164,6 +167,15 @@ class Path:
     def is_measured(self) -> bool:
         """Whether the rate is one at which messages arrived, and no first guess."""
         return bool(self._rates)
+
+    def is_queued(self, seconds: float) -> bool:
+        """Whether a queue of more than this was in front of it: then its measured rate is all that
+        it carries."""
+        return self.is_measured and self.latest_rtt > self.base_rtt + seconds
+
+    def expect_loss(self) -> None:
+        """The sender has filled the queue: what is lost now is no sign of a narrower path."""
+        self.loss = max(self.loss, LOST_MAX)
 
     def _remember(self, rate: float, now: float, is_narrower: bool) -> None:
         rates, oldest = self._rates, now - max(RATE_SECONDS, 10 * self.base_rtt)

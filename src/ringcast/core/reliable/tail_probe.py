@@ -54,11 +54,15 @@ class TailProbe:
 
     def on_sent(self, tail: Tail) -> None:
         """Something was sent: tick, and probe unless something follows."""
-        env, part = self._env, self._part
-        tail.sent_at, tail.is_probed, tail.is_fresh = env.now, False, True
-        self._ticker.arm()
-        if not env.timers.is_set(part, PROBE):
-            env.timers.set(part, PROBE, env.now + self._pause)
+        env = self._env
+        tail.sent_at = env.now
+        if not tail.is_fresh:  # Else the ticker has been running since the last message.
+            tail.is_fresh = True
+            self._ticker.arm()
+        if tail.is_probed:  # Else the timer has been running since the last message.
+            tail.is_probed = False
+            if not env.timers.is_set(self._part, PROBE):
+                env.timers.set(self._part, PROBE, env.now + self._pause)
 
     def on_timer(self) -> None:
         """Announce the tails whose pause is over."""

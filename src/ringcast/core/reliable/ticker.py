@@ -9,7 +9,7 @@ ACK_SOON = "ack"
 ACK_SECONDS = 0.002
 """The least seconds between two acks to one sender that are not sent for the window's need; longer
 in large groups, and with many senders."""
-ACK_BYTES = 8_000
+ACK_BYTES = 16_000
 """Less is acked on the tick: half of the least window that congestion control gives a sender."""
 
 

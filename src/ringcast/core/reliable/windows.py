@@ -203,7 +203,8 @@ class ReceiveWindow:
         if (
             run.first == handed + 1
             and handed == self.high
-            and (handed < last <= self.low + self.capacity or handed < last <= self._reach)
+            and last > handed
+            and (last <= self.low + self.capacity or last <= self._reach)
             and (self._bound is None or last <= self._bound)
             and self._store.nbytes + self._waiting_bytes + nbytes <= self._max_in_order
         ):
@@ -269,13 +270,18 @@ class ReceiveWindow:
     def deliver(self, up_to: int) -> None:
         """The application has taken everything up to here, which was handed up before."""
         up_to = min(up_to, self.handed)
-        self.delivered = max(self.delivered, up_to)
-        if not self.keep:
-            self.low = up_to = self.delivered
-            waiting = self._waiting
-            while waiting and waiting[0][0] <= up_to:
-                self._waiting_bytes -= waiting.popleft()[1]
-        assert self.low <= self.delivered <= self.handed <= self.high
+        if up_to > self.delivered:
+            self.delivered = up_to
+            if not self.keep:
+                self._free(up_to)
+        assert self.low <= self.delivered <= self.handed
+
+    def _free(self, up_to: int) -> None:
+        """Count the runs up to here as taken."""
+        self.low = up_to
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= up_to:
+            self._waiting_bytes -= waiting.popleft()[1]
 
     def take(self) -> list[Batch | Hole]:
         """Hand up and deliver at once."""

@@ -53,6 +53,8 @@ class Stack:
     ) -> None:
         self.group = group
         self.view: View | None = None
+        self._members: frozenset[Address] = frozenset()
+        """Of the view."""
         self.closed: str | None = None
         """Why the stack is closed; None while it runs."""
         self.env = Env(peer, rng, clock_offset, mtu, seal)
@@ -101,7 +103,7 @@ class Stack:
     def _take(self, frames: Sequence[Frame], source: Address) -> None:
         if source == self.env.me or self.closed is not None:
             return
-        if self.view is not None and source not in self.view:
+        if source not in self._members and self.view is not None:
             self.env.counters["received_strangers"] += 1
         for part in self._listeners:
             part.on_heard(source)
@@ -297,6 +299,7 @@ class Stack:
         for layer in reversed(self._built.ladder):
             layer.flush()
         self.view = installation.view
+        self._members = frozenset(installation.view)
         for peer in installation.view.peers:
             self.env.out.learn(peer)
         self.env.datagram_size.fit(installation.view.peers)
@@ -356,7 +359,7 @@ class Stack:
     def _check_sendable(self, size: int, to: Address | None) -> None:
         if self.closed is not None:
             raise Closed(f"the group is closed: {self.closed}")
-        if to is not None and (self.view is None or to not in self.view):
+        if to is not None and to not in self._members:
             raise NotMember(f"{to} is not in the view; send to one of view.members")
         largest = self._built.max_message
         if size > largest:

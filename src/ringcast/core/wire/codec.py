@@ -117,6 +117,8 @@ def decode(
         raise Malformed("flags that this version does not know")
     if its_group != group:
         raise WrongGroup("another group")
+    if source == EVERYBODY:
+        raise Malformed("from the address that stands for all")
     if target and me is not None and target != me:
         raise NotForMe("for another member, perhaps the former life of this one")
     end = HEADER_SIZE + control_size

@@ -112,6 +112,7 @@ def read_pair(
         (magic, version, flags, its_group) != (MAGIC, VERSION, 0, group)
         or (target, control_size, code, length) != (me, PAIR_SIZE, UnicastData.code, PAIR.size)
         or conn > INT_MAX
+        or source == EVERYBODY
         or not 0 < size * count == len(datagram) - PAIR_PAYLOADS_AT
         or not is_run_in_bounds(first, low, count, sent_at, run_flags)
         or crc32(datagram[HEADER_SIZE:PAIR_PAYLOADS_AT], crc32(datagram[: HEADER.size])) != checksum
@@ -218,17 +219,17 @@ class RunReader:
 
         `at` is the view that is expected, for which no new id is made.
         """
-        if len(datagram) < DATA_PAYLOADS_AT:
+        if len(datagram) < DATA_PAYLOADS_AT or datagram[HEADER_SIZE] != Data.code:
             return False
         (
-            magic, version, flags, group, source, target, control_size, checksum, code, length,
+            magic, version, flags, group, source, target, control_size, checksum, _, length,
             number, coordinator, start, origin, sent_at, run_flags, size, first, low, count,
         ) = DATAGRAM_OF_DATA.unpack_from(datagram)  # fmt: skip
         if (
-            code != Data.code  # As in most datagrams that are not of this kind.
-            or (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
+            (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
             or (target, control_size, length) != (EVERYBODY, DATA_SIZE, DATA.size)
             or source != origin
+            or source == EVERYBODY
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT
             or not is_stream_in_bounds(number, start)
             or not is_run_in_bounds(first, low, count, sent_at, run_flags)

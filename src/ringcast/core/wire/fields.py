@@ -15,7 +15,7 @@ from typing import NamedTuple, cast, get_args, get_origin, get_type_hints
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import View, ViewId
-from ringcast.core.wire.layout import INT_MAX, RANGES_MAX, SEQNO_MAX, VIEW_NUMBER_MAX
+from ringcast.core.wire.layout import EVERYBODY, INT_MAX, RANGES_MAX, SEQNO_MAX, VIEW_NUMBER_MAX
 from ringcast.errors import Malformed
 
 TEXT_MAX = 512
@@ -248,3 +248,18 @@ def _record_of(record: Callable[..., object]) -> Field:
     words = Words(tuple(makers), record) if is_plain else None
     smallest, weight = sum(f.smallest for f in fields), sum(f.weight for f in fields)
     return Field(write, read, smallest, words, weight)
+
+
+def _of_peers() -> Field:
+    field = _record_of(Peer)
+
+    def read(cursor: Cursor) -> Peer:
+        peer = cast(Peer, field.read(cursor))
+        if peer.address == EVERYBODY:
+            raise Malformed("a process with the address that stands for all")
+        return peer
+
+    return field._replace(read=read)
+
+
+_SCALARS[Peer] = _of_peers()

@@ -43,13 +43,16 @@ RANGES_MAX = 1_024
 EVERYBODY = Address(0)
 """The target of datagrams that are for every receiver."""
 
-_HEADER = "2sBBQQQI"  # magic, version, flags, group, source, target, control length
+_PREFIX = "2sBBQQ"  # magic, version, flags, group, source
+_HEADER = _PREFIX + "QI"  # target, control length
 _CHECKSUM = "I"
 _FRAME = "BI"  # code, length
 _GROUP_STREAM = "QQQQ"  # view number, view coordinator, start, origin
 _PAIR_STREAM = "Q"  # conn
 _BATCH = "QII"  # sent_at, flags, size
 _PLACE = "QQI"  # first, low, count
+_PACKED_RUN = "QIIBQQQQQ"
+# view number, count, size, flags, view coordinator, start, sent_at, first, low
 _POSITION = "Q"
 _FRAGMENT = "QIIQ"  # message, index, count, total
 
@@ -58,6 +61,8 @@ def _layout(*pieces: str) -> struct.Struct:
     return struct.Struct("!" + "".join(pieces))
 
 
+PREFIX = _layout(_PREFIX)
+"""What every datagram begins with; filters in the kernel read it."""
 HEADER = _layout(_HEADER)
 CHECKSUM = _layout(_CHECKSUM)
 HEAD = _layout(_HEADER, _CHECKSUM)
@@ -77,8 +82,11 @@ COMMON = _layout(_FRAME, _GROUP_STREAM, _BATCH)
 up once."""
 PLACE = _layout(_PLACE)
 """The end of a DATA frame, in which the datagrams of one batch differ."""
+PACKED_RUN = _layout(_PACKED_RUN)
+"""A packed run, behind the prefix and the checksum: what a DATA frame says of one, in fewer bytes.
+Where other datagrams have the code of their first frame, it has a 0, the first byte of a size."""
 POSITION = _layout(_POSITION)
-"""Behind the DATA frame of a packed run: where the bytes of the datagram belong; see `packed`."""
+"""Behind that: where the bytes of the datagram belong; see `packed`."""
 FRAGMENT_HEADS = _layout(_FRAME, _GROUP_STREAM, _BATCH, _PLACE, _FRAGMENT)
 """A DATA frame with one fragment, and the fragment's header behind it."""
 FRAGMENT_PLACE = _layout(_PLACE, _FRAGMENT)
@@ -93,7 +101,8 @@ FRAGMENT_HEADER_SIZE = FRAGMENT_HEADER.size
 DATA_PAYLOADS_AT = HEADER_SIZE + DATA_SIZE
 """Where the payloads begin in a datagram that holds one run to the group and nothing else."""
 PAIR_PAYLOADS_AT = HEADER_SIZE + PAIR_SIZE
-PACKED_AT = DATA_PAYLOADS_AT + POSITION.size
+PACKED_HEAD_SIZE = PREFIX.size + CHECKSUM.size + PACKED_RUN.size
+PACKED_AT = PACKED_HEAD_SIZE + POSITION.size
 """Where the bytes of messages begin in a datagram of a packed run."""
 PLACE_AT = DATA_PAYLOADS_AT - PLACE.size
 FRAGMENT_AT = DATA_PAYLOADS_AT + FRAGMENT_HEADER_SIZE
@@ -101,6 +110,7 @@ FRAGMENT_AT = DATA_PAYLOADS_AT + FRAGMENT_HEADER_SIZE
 
 assert HEADER.size + CHECKSUM.size == HEADER_SIZE
 assert HEADER_SIZE + COMMON.size == PLACE_AT
+assert PREFIX.size + CHECKSUM.size + struct.calcsize("!QI") == HEADER_SIZE  # The 0 of PACKED_RUN.
 
 
 def is_run_in_bounds(first: int, low: int, count: int, sent_at: int, flags: int) -> bool:

@@ -26,17 +26,14 @@ from ringcast.core.wire.fragments import Fragments
 from ringcast.core.wire.frames import Data
 from ringcast.core.wire.layout import (
     CHECKSUM,
-    DATA,
     DATA_PAYLOADS_AT,
-    DATA_SIZE,
-    EVERYBODY,
     FLAG_PACKED,
-    FRAMED_DATA,
-    HEADER,
-    HEADER_SIZE,
     MAGIC,
     PACKED_AT,
+    PACKED_HEAD_SIZE,
+    PACKED_RUN,
     POSITION,
+    PREFIX,
     VERSION,
     is_run_in_bounds,
     is_stream_in_bounds,
@@ -58,6 +55,8 @@ HALVES_MAX = 64
 is requested again."""
 MESSAGES_MAX = 1 << 20
 """Messages in one run."""
+GAINED = DATA_PAYLOADS_AT - PACKED_AT
+"""Bytes that the head is shorter than that of a datagram with whole messages."""
 _TWICE = (1 << 32) + 1
 """A position times this is the position in each half of its field."""
 _FIELDS = 3
@@ -96,13 +95,13 @@ class Repairs:
 def may_be_worth_packing(room: int) -> bool:
     """Whether any run is worth packing in datagrams of this room: in large ones, whole messages
     leave little empty."""
-    return WASTE_MIN * (room - POSITION.size) < VIEW_PAYLOAD_SIZE
+    return WASTE_MIN * room < VIEW_PAYLOAD_SIZE
 
 
 def is_worth_packing(run: Data, room: int) -> bool:
     """Whether a run of messages of one size leaves too much of datagrams empty that hold up to
     `room` bytes of whole messages."""
-    size, room = run.size, room - POSITION.size
+    size = run.size
     return (
         0 < size <= room
         and size < VIEW_PAYLOAD_SIZE
@@ -114,25 +113,21 @@ def is_worth_packing(run: Data, room: int) -> bool:
 
 
 def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator[Datagram]:
-    """Trains of datagrams that hold up to `room` bytes behind the head of a DATA frame."""
-    header = HEADER.pack(
-        MAGIC, VERSION, FLAG_PACKED, group, source, EVERYBODY, DATA_SIZE + POSITION.size
-    )
-    frame = FRAMED_DATA.pack(
-        Data.code,
-        DATA.size + POSITION.size,
-        *run.view,
-        run.start,
-        run.origin,
-        run.sent_at,
-        run.flags,
+    """Trains of datagrams, where those with whole messages have `room` bytes for them."""
+    prefix = PREFIX.pack(MAGIC, VERSION, FLAG_PACKED, group, source)
+    described = PACKED_RUN.pack(
+        run.view.number,
+        len(run.payloads),
         run.size,
+        run.flags,
+        run.view.coordinator,
+        run.start,
+        run.sent_at,
         run.first,
         run.low,
-        len(run.payloads),
     )
-    head = b"".join((header, CHECKSUM.pack(crc32(frame, crc32(header))), frame))
-    step = room - POSITION.size
+    head = b"".join((prefix, CHECKSUM.pack(crc32(described, crc32(prefix))), described))
+    step = room + GAINED
     payloads, size = run.payloads, run.size
     assert len(payloads) * size == run.nbytes
     segment = PACKED_AT + step
@@ -161,7 +156,7 @@ def _positions(at: int, step: int, count: int) -> range:
 @lru_cache(64)
 def _train(count: int, step: int) -> struct.Struct:
     """Datagrams one after the other, as their fields."""
-    return struct.Struct("!" + f"{DATA_PAYLOADS_AT}sQ{step}s" * count)
+    return struct.Struct("!" + f"{PACKED_HEAD_SIZE}sQ{step}s" * count)
 
 
 @lru_cache(64)
@@ -195,7 +190,7 @@ class PackedReader:
     def __init__(self, group: int) -> None:
         self._group = group
         self._streams: dict[bytes, _Stream] = {}
-        """By the header of their datagrams, which names the sender."""
+        """By the prefix of their datagrams, which names the sender."""
         self._halves: dict[tuple[ViewId, Address, int], tuple[bool, bytes]] = {}
         """Whether it is the beginning, and the bytes, by the message."""
         self.runs: list[Data] = []
@@ -206,9 +201,9 @@ class PackedReader:
         expected, for which no new id is made."""
         if len(datagram) <= PACKED_AT or datagram[3] != FLAG_PACKED:
             return False
-        (twice,) = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)
+        (twice,) = POSITION.unpack_from(datagram, PACKED_HEAD_SIZE)
         position, rest = divmod(twice, _TWICE)
-        stream = None if rest else self._stream(bytes(datagram[:DATA_PAYLOADS_AT]), view)
+        stream = None if rest else self._stream(bytes(datagram[:PACKED_HEAD_SIZE]), view)
         nbytes = len(datagram) - PACKED_AT
         if stream is None or position + nbytes > stream.end:
             return False
@@ -235,8 +230,8 @@ class PackedReader:
 
     def _stream(self, head: bytes, view: ViewId) -> _Stream | None:
         """The run that a datagram with this head is of; None if the head is not right."""
-        header = head[: HEADER.size]
-        stream = self._streams.get(header)
+        prefix = head[: PREFIX.size]
+        stream = self._streams.get(prefix)
         if stream is not None and stream.head == head:
             return stream
         fresh = _parse(head, self._group, view)
@@ -246,7 +241,7 @@ class PackedReader:
             self._keep_tail(stream)
         elif len(self._streams) >= STREAMS_MAX:
             del self._streams[next(iter(self._streams))]
-        self._streams[header] = fresh
+        self._streams[prefix] = fresh
         return fresh
 
     def _add(self, stream: _Stream, position: int, contents: Sequence[bytes], nbytes: int) -> None:
@@ -323,7 +318,7 @@ def peek(datagram: bytes, group: int) -> Data | None:
         return None
     (stream,) = reader._streams.values()
     run = stream.run
-    position = POSITION.unpack_from(datagram, DATA_PAYLOADS_AT)[0] // _TWICE
+    position = POSITION.unpack_from(datagram, PACKED_HEAD_SIZE)[0] // _TWICE
     first, end = position // run.size, -(-(position + len(datagram) - PACKED_AT) // run.size)
     payloads: list[Payload] = [b""] * (end - first)
     return replace(run, first=run.first + first, payloads=payloads)
@@ -331,19 +326,16 @@ def peek(datagram: bytes, group: int) -> Data | None:
 
 def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
     """What the head of a datagram says of its run; None if it is not right."""
-    header, frame = head[: HEADER.size], head[HEADER_SIZE:]
-    if CHECKSUM.unpack_from(head, HEADER.size) != (crc32(frame, crc32(header)),):
+    prefix, described = head[: PREFIX.size], head[-PACKED_RUN.size :]
+    if CHECKSUM.unpack_from(head, PREFIX.size) != (crc32(described, crc32(prefix)),):
         return None
-    magic, version, flags, its_group, source, target, control_size = HEADER.unpack(header)
-    (
-        code, length, number, coordinator, start, origin, sent_at, run_flags, size, first, low,
-        count,
-    ) = FRAMED_DATA.unpack(frame)  # fmt: skip
+    magic, version, flags, its_group, source = PREFIX.unpack(prefix)
+    number, count, size, run_flags, coordinator, start, sent_at, first, low = PACKED_RUN.unpack(
+        described
+    )
     if (
         (magic, version, flags, its_group) != (MAGIC, VERSION, FLAG_PACKED, group)
-        or (target, control_size) != (EVERYBODY, DATA_SIZE + POSITION.size)
-        or (code, length) != (Data.code, DATA.size + POSITION.size)
-        or source != origin
+        or source == EVERYBODY
         or not 0 < size < VIEW_PAYLOAD_SIZE
         or not 0 < count <= MESSAGES_MAX
         or not is_stream_in_bounds(number, start)
@@ -352,5 +344,5 @@ def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
         return None
     if number != view.number or coordinator != view.coordinator:
         view = ViewId(number, Address(coordinator))
-    run = Data(view, start, Address(origin), first, low, sent_at, run_flags, [], 0, size)
+    run = Data(view, start, Address(source), first, low, sent_at, run_flags, [], 0, size)
     return _Stream(head, run, count)

@@ -36,19 +36,19 @@ class UnpacksTooLarge(RingcastError):
     """The rows of a file would take more memory than its reader allows."""
 
 
-def open_bounded(path: Path, most: int = GROUP_BYTES_MAX) -> pq.ParquetFile:
+def open_bounded(source: Path | pa.NativeFile, most: int = GROUP_BYTES_MAX) -> pq.ParquetFile:
     """A file whose row groups take up to `most` bytes each, by its footer; see `bounded`.
 
     Raises UnpacksTooLarge, and what ParquetFile raises.
     """
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(source) as file:
         metadata = file.metadata
     for number in range(metadata.num_row_groups):
         check_row_group(metadata.row_group(number), most)
     schema = metadata.schema
     texts: Any = [at for at in range(len(schema)) if schema.column(at).physical_type == _TEXT]
     return pq.ParquetFile(
-        path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
+        source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
     )
 
 

@@ -20,6 +20,9 @@ from ringcast.journal.read.plan import Cover, Key, assign, cover_of, joined
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Root = Path | str
+"""Where the segments are: a directory, or an address in an object store."""
+
 
 class Journal:
     """The sealed segments of a directory; `refresh` sees what was sealed or removed since.
@@ -29,7 +32,7 @@ class Journal:
 
     def __init__(self, directory: str | Path) -> None:
         self._layout = journal_at(directory)
-        self.root = self._layout.root
+        self.root: Root = self._layout.root
         self._manifests: dict[str, Segment] = {}
         """All that count."""
         self._loose: dict[str, Segment] = {}

@@ -15,6 +15,7 @@ from ringcast.journal.format.checkpoint import lines_of
 from ringcast.journal.format.errors import DataLost, JournalError
 from ringcast.journal.format.layout import Layout, covers, numbers_of
 from ringcast.journal.format.manifest import segment_of_line
+from ringcast.journal.format.object_store import store_at
 from ringcast.journal.format.parquet_bounds import (
     UNREADABLE,
     UnpacksTooLarge,
@@ -26,13 +27,17 @@ from ringcast.journal.format.spans import Spans
 from ringcast.journal.format.table import FIRST_SCHEMA, GROUP_BYTES_MAX, MICROSECONDS, SCHEMA
 from ringcast.journal.read.plan import Slice
 from ringcast.journal.read.prune import ANY, Conditions
+from ringcast.journal.read.reader import Root
+
+Place = Path | str
+"""Of a segment: its path, or its address in an object store."""
 
 MESSAGE_BYTES_MAX = 2**30 + 2**20
 """Bytes of a row group with one message, the largest that is recorded, in memory."""
 
 
 def read_slice(
-    root: Path, part: Slice, columns: Sequence[str] | None = None
+    root: Root, part: Slice, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice, a row group at a time. Raises DataLost when the segment is gone.
 
@@ -44,7 +49,7 @@ def read_slice(
 
 
 def read_rows(
-    root: Path,
+    root: Root,
     name: str,
     senders: Mapping[int, Spans] | None,
     columns: Sequence[str],
@@ -59,7 +64,7 @@ def read_rows(
         known = file.schema_arrow.names
         needed = [n for n in known if n in columns or (senders is not None and n in KEYS)]
         for group, first, last in _row_groups(file, there):
-            path = Layout(root).segment(there.name)
+            path = place_of(root, there.name)
             if conditions and not _can_match(file, group, path, conditions):
                 continue
             for batch in _batches(file, group, needed or KEYS, path, slice(first, last)):
@@ -76,8 +81,10 @@ class RowRange(NamedTuple):
     rows: int | None = None
 
 
-def located(root: Path, name: str) -> RowRange:
+def located(root: Root, name: str) -> RowRange:
     """Where the rows of a segment are now; a reader may have planned before it was compacted."""
+    if isinstance(root, str):  # Nothing moves there.
+        return RowRange(name)
     layout = Layout(root)
     if layout.segment(name).exists():
         return RowRange(name)
@@ -113,13 +120,13 @@ def _completed(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def seqnos(root: Path, name: str, sender: int, spans: Spans) -> list[int]:
+def seqnos(root: Root, name: str, sender: int, spans: Spans) -> list[int]:
     """The seqnos of a sender that a segment has rows for, within these spans, rising."""
     batches = read_rows(root, name, {sender: spans}, ["seqno"])
     return [seqno for batch in batches for seqno in batch.column(0).to_pylist() if seqno]
 
 
-def delivered_before(root: Path, part: Slice, at: int) -> dict[int, int]:
+def delivered_before(root: Root, part: Slice, at: int) -> dict[int, int]:
     """By sender, the last seqno of a slice that was delivered before a time in microseconds."""
     lasts: dict[int, int] = {}
     moment = pa.scalar(at, MICROSECONDS)
@@ -131,11 +138,19 @@ def delivered_before(root: Path, part: Slice, at: int) -> dict[int, int]:
     return lasts
 
 
-def open_segment(root: Path, name: str) -> pq.ParquetFile:
+def place_of(root: Root, name: str) -> Place:
+    """Where the Parquet file of a segment is."""
+    if isinstance(root, str):
+        return store_at(root).address(f"{name}.parquet")
+    return Layout(root).segment(name)
+
+
+def open_segment(root: Root, name: str) -> pq.ParquetFile:
     """The Parquet file of a segment, which has a recorder's columns."""
-    path = Layout(root).segment(name)
+    path = place_of(root, name)
     try:
-        file = open_bounded(path, MESSAGE_BYTES_MAX)
+        source = path if isinstance(path, Path) else store_at(str(root)).open(f"{name}.parquet")
+        file = open_bounded(source, MESSAGE_BYTES_MAX)
     except FileNotFoundError as error:
         raise DataLost(
             f"{path} was removed, by retention or by hand, before it was read: keep more, or set "
@@ -152,7 +167,7 @@ def open_segment(root: Path, name: str) -> pq.ParquetFile:
 
 
 def _batches(
-    file: pq.ParquetFile, group: int, columns: Sequence[str], path: Path, rows: slice
+    file: pq.ParquetFile, group: int, columns: Sequence[str], path: Place, rows: slice
 ) -> list[pa.RecordBatch]:
     """These rows of one row group."""
     metadata = file.metadata.row_group(group)
@@ -179,11 +194,13 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(kinds))
 
 
-def _unpacks(path: Path, error: UnpacksTooLarge) -> JournalError:
+def _unpacks(path: Place, error: UnpacksTooLarge) -> JournalError:
     return JournalError(f"{path} is not a segment of a recorder: {error}. Remove its manifest.")
 
 
-def _damaged(path: Path) -> JournalError:
+def _damaged(path: Place) -> JournalError:
+    if isinstance(path, str):
+        return JournalError(f"{path} cannot be read: the store is not reached, or it is damaged")
     return JournalError(f"{path} is damaged: restore it, or remove its manifest")
 
 
@@ -206,7 +223,7 @@ def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArra
     return mask
 
 
-def _can_match(file: pq.ParquetFile, group: int, path: Path, conditions: Conditions) -> bool:
+def _can_match(file: pq.ParquetFile, group: int, path: Place, conditions: Conditions) -> bool:
     """Tell by its numbers whether a row group can hold what is asked for.
 
     The numbers are read, and not the statistics in the footer, which end the process if crafted.

@@ -64,7 +64,7 @@ class JournalWriter:
         if roll_bytes <= 0 or not 0 < roll_seconds < math.inf:
             raise ConfigError("roll_bytes and roll_seconds must be positive")
         if importlib.util.find_spec("pyarrow") is None:
-            raise ConfigError("a journal needs pyarrow: install ringcast[journal]")
+            raise ConfigError("a journal needs pyarrow: run `pip install 'ringcast[journal]'`")
         self.group = group
         self.recorder = signed(recorder)
         self.durable = durable

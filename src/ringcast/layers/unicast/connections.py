@@ -56,22 +56,14 @@ class Outbound:
         messages, nbytes = window.room()
         if messages <= 0:
             return messages, nbytes
-        in_flight = int((window.high - self.arrived) * window.message_bytes)
-        left = (
-            0
-            if self.repairs.pending
-            else self.congestion.room(in_flight, max(1, nbytes + in_flight))
-        )
-        if left > 0:
-            return messages, min(nbytes, left)
+        if not self.repairs.pending:
+            unacked = window.high - self.arrived
+            in_flight = int(unacked * window.message_bytes) if unacked else 0
+            left = self.congestion.room(in_flight, nbytes + in_flight or 1)
+            if left > 0:
+                return messages, nbytes if nbytes < left else left
         self.repairs.await_pace()
         return 0, 0
-
-    def on_sent(self, run: Batch) -> None:
-        """A run was sent."""
-        congestion = self.congestion
-        if congestion.is_to_count:
-            congestion.on_sent(run.first, run.nbytes)
 
     def on_arrived(self, peer: Address, up_to: int) -> bool:
         """This many messages have arrived; whether that may make room."""

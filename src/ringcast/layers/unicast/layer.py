@@ -128,7 +128,9 @@ class UnicastLayer(Layer):
             outbound = self.outbound[dest] = self._new_outbound(dest)
         outbound.window.append(batch)
         self._send(outbound, batch, dest)
-        outbound.on_sent(batch)
+        congestion = outbound.congestion
+        if congestion.is_paced or self.env.now >= congestion.next_mark:
+            congestion.on_sent(batch.first, batch.nbytes)
         self._tail_probe.on_sent(outbound.tail)
 
     def _new_outbound(self, dest: Address) -> Outbound:
@@ -205,8 +207,8 @@ class UnicastLayer(Layer):
             size=frame.size,
         )
         window = inbound.window
-        in_order, last = window.handed == window.high, run.last
-        inbound.known = max(inbound.known, last)
+        in_order = window.handed == window.high
+        inbound.known = max(inbound.known, run.last)
         self._hand_up(window.put(run))
         if not in_order or window.gaps:
             self._gap_requester.note_gaps(inbound.repair)

@@ -17,7 +17,7 @@ from typing import TypeGuard, cast
 
 from ringcast.control.membership.joiner import NOBODY
 from ringcast.core.model.address import Address
-from ringcast.core.model.batch import CALL, Batch, Message, Payload, flat
+from ringcast.core.model.batch import CALL, VIEW_PAYLOAD_SIZE, Batch, Message, Payload, flat
 from ringcast.core.model.events import Event, StateAsked
 from ringcast.core.model.view import View
 from ringcast.errors import Closed, JoinFailed, LocalError, Timeout
@@ -166,7 +166,7 @@ class GroupBase:
             return False
         if not self._views:
             for event in events:
-                if type(event) is Batch:
+                if type(event) is Batch and event.nbytes >= VIEW_PAYLOAD_SIZE:
                     event.drop_views()
         self._events.extend(events)
         self._refills += 1

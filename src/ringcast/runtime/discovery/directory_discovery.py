@@ -128,11 +128,13 @@ def open_directory(
 ) -> DirectoryEntry:
     """This member's file in the directory, both created if needed.
 
+    The folder around the directory has to exist: it may be a disk that is not mounted.
+
     Raises ConfigError when the directory cannot be written to.
     """
     entry = DirectoryEntry(directory, me, group, name, endpoint)
     try:
-        Path(directory).mkdir(parents=True, exist_ok=True)
+        Path(directory).mkdir(exist_ok=True)
         entry.post()
     except FileExistsError:
         raise ConfigError(

@@ -12,12 +12,13 @@ class WaitingCallers:
     """Waiters by the id of their call, in the order in which they began to wait."""
 
     def __init__(self) -> None:
-        self._waiters: dict[int, Waiter] = {}
+        self.waiters: dict[int, Waiter] = {}
+        """By the id of the call; to be looked at only."""
         self._ids: dict[object, dict[int, None]] = {}
         """The calls that each thread or task waits for."""
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self.waiters)
 
     def __contains__(self, who: object) -> bool:
         """Whether this thread or task waits."""
@@ -26,12 +27,12 @@ class WaitingCallers:
     def add(self, id: int, waiter: Waiter) -> None:
         """A caller begins to wait for the answers to its call."""
         self.pop(id)
-        self._waiters[id] = waiter
+        self.waiters[id] = waiter
         self._ids.setdefault(waiter.who, {})[id] = None
 
     def pop(self, id: int) -> Waiter | None:
         """A caller waits no longer; None when it did not."""
-        waiter = self._waiters.pop(id, None)
+        waiter = self.waiters.pop(id, None)
         if waiter is not None:
             ids = self._ids[waiter.who]
             del ids[id]
@@ -41,12 +42,12 @@ class WaitingCallers:
 
     def first(self, who: object) -> int:
         """The call that this thread or task has waited for longest; else that of any caller."""
-        return next(iter(self._ids.get(who) or self._waiters))
+        return next(iter(self._ids.get(who) or self.waiters))
 
     def tell_all(self) -> None:
         """Wake all callers: none of them waits any longer."""
-        waiters = list(self._waiters.values())
-        self._waiters.clear()
+        waiters = list(self.waiters.values())
+        self.waiters.clear()
         self._ids.clear()
         for waiter in waiters:
             waiter.tell()

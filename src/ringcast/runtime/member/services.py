@@ -13,7 +13,7 @@ that has to find the application as it was there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,13 @@ class MemberServices:
         self._callers = WaitingCallers()
         self._queued: deque[Waiter] = deque()
         """Callers that wait until fewer calls wait for answers."""
+        self._tasks: tuple[Collection[object], ...] = (
+            self.correlator.outgoing,
+            self._callers.waiters,
+            self._queued,
+            self._inquiries.asked,
+        )
+        """What `step` and `settle` work off."""
         self._looked = 0
         """How many calls had arrived when a waiter was last told to answer them."""
         self._to_answer: set[int] = set()
@@ -83,18 +90,12 @@ class MemberServices:
     @property
     def busy(self) -> bool:
         """Whether `step` and `settle` have something to do."""
-        return bool(
-            self.correlator.outgoing
-            or self._callers
-            or self.states.active
-            or self._queued
-            or self._inquiries.asked
-        )
+        return self.states.active or any(self._tasks)
 
     @property
     def waiting(self) -> bool:
         """Whether a caller may have to be helped soon."""
-        return bool(self._callers)
+        return bool(self._callers.waiters)
 
     def step(self, now: float) -> bool:
         """Send service messages, and make room for waiting callers; whether there was anything."""

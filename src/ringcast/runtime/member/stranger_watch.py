@@ -2,7 +2,8 @@
 
 A datagram that the kernel drops costs a hundredth of one that Python reads. While strangers send
 many, the transport's filter passes all datagrams of members, all frames with which groups form and
-merge, and a sample of everything else. The sample tells when the flood is over.
+merge, and a sample of everything else. Where that is still a flood, the frames with which groups
+form are the flood: they are sampled as well. The samples tell when the flood is over.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import View
-from ringcast.runtime.net.own_filter import SAMPLE
+from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE
 
 log = logging.getLogger("ringcast")
 
@@ -22,9 +23,12 @@ FLOOD_DATAGRAMS = 512
 FLOOD_SECONDS = 0.5
 HOLD_SECONDS = 5.0
 """How long the kernel samples after the last sign of a flood."""
+DRAIN_SECONDS = 1.0
+"""What arrived before the kernel samples is read within this time, and says nothing."""
 
-Sampler = Callable[[Sequence[Address]], None]
-"""Has the kernel sample what is not from these members; from nobody: has it pass everything."""
+Sampler = Callable[[Sequence[Address], bool], None]
+"""Has the kernel sample what is not from these members, and whether that holds for what groups form
+with as well; from nobody: has it pass everything."""
 
 
 def watch_strangers(counters: Counter[str], transport: object) -> StrangerWatch | None:
@@ -33,43 +37,71 @@ def watch_strangers(counters: Counter[str], transport: object) -> StrangerWatch 
     return None if sample is None else StrangerWatch(counters, sample)
 
 
+class _Flood:
+    """Whether there is a flood of what the kernel passes: all of it, or one of `sample`."""
+
+    __slots__ = ("_marked", "_marked_at", "_sample", "until")
+
+    def __init__(self, sample: int) -> None:
+        self._sample = sample
+        self._marked = 0
+        self._marked_at = 0.0
+        self.until = 0.0
+        """When the sampling ends; 0 while there is none."""
+
+    def start(self, at: float) -> None:
+        """Count from this time on."""
+        self._marked_at = at
+
+    def consider(self, seen: int, now: float) -> bool:
+        """So many have come by now; whether the flood begins or ends with that."""
+        if now < self._marked_at:
+            self._marked = seen
+            return False
+        was_on = self.until > 0.0
+        enough = FLOOD_DATAGRAMS // self._sample if was_on else FLOOD_DATAGRAMS
+        if seen >= self._marked + enough:
+            if now <= self._marked_at + FLOOD_SECONDS:
+                self.until = now + HOLD_SECONDS
+            self._marked, self._marked_at = seen, now
+        if self.until and now >= self.until:
+            self.until = 0.0
+        return was_on != (self.until > 0.0)
+
+
 class StrangerWatch:
     """Counts what strangers send, and starts and ends the sampling."""
 
-    __slots__ = ("_counters", "_marked", "_marked_at", "_sample", "_seen", "_until", "_view")
+    __slots__ = ("_any", "_asked", "_counters", "_forming", "_sample", "_seen")
 
     def __init__(self, counters: Counter[str], sample: Sampler) -> None:
         self._counters = counters
         self._sample = sample
-        self._seen = self._marked = 0
-        self._marked_at = 0.0
-        self._until = 0.0
-        """When the sampling ends; 0 while there is none."""
-        self._view: View | None = None
-        """The view whose members the filter knows."""
+        self._seen = 0
+        self._any, self._forming = _Flood(SAMPLE), _Flood(HEAVY_SAMPLE)
+        self._asked: tuple[View | None, bool] = (None, False)
+        """What the filter knows: the view, and whether it samples what groups form with."""
 
     def look(self, view: View | None, now: float) -> None:
         """To be called after datagrams were read."""
         seen = self._counters["received_strangers"]
-        if seen != self._seen or self._until:
+        if seen != self._seen or self._any.until:
             self._seen = seen
             self._consider(view, now)
 
     def _consider(self, view: View | None, now: float) -> None:
-        enough = FLOOD_DATAGRAMS // SAMPLE if self._until else FLOOD_DATAGRAMS
-        if self._seen >= self._marked + enough:
-            if now <= self._marked_at + FLOOD_SECONDS:
-                if not self._until:
-                    log.warning(
-                        "processes outside the view send more than %d datagrams per second: the "
-                        "kernel drops most of them until that is over",
-                        FLOOD_DATAGRAMS / FLOOD_SECONDS,
-                    )
-                self._until = now + HOLD_SECONDS
-            self._marked, self._marked_at = self._seen, now
-        if self._until and now >= self._until:
-            self._until, self._view = 0.0, None
-            self._sample(())
-        elif self._until and view is not None and view is not self._view:
-            self._view = view
-            self._sample(view.members)
+        if self._any.consider(self._seen, now):
+            self._forming = _Flood(HEAVY_SAMPLE)
+            self._forming.start(now + DRAIN_SECONDS)
+            if self._any.until:
+                log.warning(
+                    "processes outside the view send more than %d datagrams per second: the "
+                    "kernel drops most of them until that is over",
+                    FLOOD_DATAGRAMS / FLOOD_SECONDS,
+                )
+        if self._any.until:
+            self._forming.consider(self._seen, now)
+        asked = (view, self._forming.until > 0.0) if self._any.until else (None, False)
+        if asked != self._asked and (view is not None or not self._any.until):
+            self._asked = asked
+            self._sample(() if asked[0] is None else asked[0].members, asked[1])

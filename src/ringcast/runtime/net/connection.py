@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ringcast.closed.handshake import Handshake
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
+from ringcast.core.wire.layout import EVERYBODY
 from ringcast.core.wire.outbox import Datagram
 from ringcast.errors import ConfigError, RemoteError
 from ringcast.runtime.net.endpoints import SocketAddress, bind_failed
@@ -389,4 +390,6 @@ def decode_hello(view: memoryview, group: int) -> Address:
         raise Broken("dropped_wrong_version")
     if its_group != group:
         raise Broken("dropped_wrong_group")
+    if address == EVERYBODY:
+        raise Broken("dropped_no_hello")
     return Address(address)

@@ -43,7 +43,8 @@ _SIOCGIFADDR = 0x8915
 def split_endpoint(endpoint: str) -> tuple[str, int]:
     """Host and port. Raises ConfigError."""
     host, colon, port = endpoint.rpartition(":")
-    if not colon or not host or not is_port(port):
+    is_open, is_closed = host.startswith("["), host.endswith("]")
+    if not colon or not host or not is_port(port) or is_open != is_closed:
         shown = endpoint if len(endpoint) <= SHOWN_MAX else f"{endpoint[:SHOWN_MAX]}…"
         raise ConfigError(f'"{shown}" is not an endpoint: give "host:port"')
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -3,7 +3,8 @@
 It drops a member's own multicast datagrams, which come back to it since members on one machine need
 the loop of multicast. Once the member has a view it also drops what is not of its group: garbage
 then takes no room in the socket's buffer. While strangers flood the group, it passes members, what
-groups form and merge with, and a sample of everything else. Before it has a view, other groups and
+groups form and merge with, and a sample of everything else; while they flood it with what groups
+form with as well, members and a sample. Before it has a view, other groups and
 versions pass, so that the stack can count them and `ringcast doctor` can name them. The filter
 reads our own header, so it is the same for IPv4 and IPv6; where the kernel has no such filter, the
 stack drops these datagrams.
@@ -60,8 +61,9 @@ _KIND_AT = _UDP_HEADER + HEADER_SIZE
 """Where the code of the first frame stands."""
 _RANDOM = 0xFFFFF000 + 56
 """Where the kernel has a random number (SKF_AD_OFF + SKF_AD_RANDOM)."""
-SAMPLE = 64
-"""In a flood, one of this many datagrams of strangers passes; a power of two."""
+SAMPLE, HEAVY_SAMPLE = 64, 32
+"""In a flood, one of this many datagrams of strangers passes, and of those that groups form with
+where these are the flood; powers of two. A joiner asks again until one of its frames passes."""
 MEMBERS_MAX = 400
 """Members that a filter can know: a program has up to 4,096 steps, and five for each of them."""
 
@@ -96,18 +98,23 @@ def drop_foreign(sock: socket.socket, me: Address, groups: Sequence[int]) -> boo
 
 
 def sample_strangers(
-    sock: socket.socket, me: Address, groups: Sequence[int], members: Sequence[Address]
+    sock: socket.socket,
+    me: Address,
+    groups: Sequence[int],
+    members: Sequence[Address],
+    is_heavy: bool = False,
 ) -> bool:
     """Drop that as well, and of what is neither from members nor of the kinds with which groups
-    form and merge, all but one in SAMPLE; False where the kernel cannot do it, or for more than
-    MEMBERS_MAX members."""
+    form and merge, all but one in SAMPLE; if `is_heavy`, all but one in HEAVY_SAMPLE of these
+    kinds, too. False where the kernel cannot do it, or for more than MEMBERS_MAX members."""
     if len(members) > MEMBERS_MAX // len(groups):
         return False
     steps = [step for member in members if member != me for step in _if_from(member)]
     steps.append((_LOAD_BYTE, 0, 0, _KIND_AT))
-    for kind in STRANGERS_MAY_SEND:
+    for kind in () if is_heavy else STRANGERS_MAY_SEND:
         steps += [(_JUMP_EQUAL, 0, 1, kind.code), _PASS]
-    steps += [(_LOAD_WORD, 0, 0, _RANDOM), (_AND, 0, 0, SAMPLE - 1), (_JUMP_EQUAL, 0, 1, 0), _PASS]
+    mask = (HEAVY_SAMPLE if is_heavy else SAMPLE) - 1
+    steps += [(_LOAD_WORD, 0, 0, _RANDOM), (_AND, 0, 0, mask), (_JUMP_EQUAL, 0, 1, 0), _PASS]
     return _attach(sock, _group_filter(groups, [*_unless_from(me), *steps, _DROP]))
 
 

@@ -5,6 +5,8 @@ Anybody may connect to a member, say hello and send. Members of the view come fi
 - strangers together are read at `RATE` bytes per second at most, in small reads; beyond it their
   bytes wait in the kernel, and TCP stops them;
 - a stranger that is silent for `IDLE_SECONDS` is ended;
+- callers are accepted at `ACCEPTS` per second at most, since each costs CPU, most of all with TLS;
+  the others wait in the kernel;
 - endpoints that strangers have named are called `CALLS` times per second at most, so that nobody
   can use a member to connect to others;
 - where there are as many connections as allowed, the stranger that was silent for the longest is
@@ -29,6 +31,8 @@ STRANGER_READ_SIZE = 65_536
 """Bytes of one read from a stranger."""
 CALLS = 20
 """Calls per second to members that are not in the view."""
+ACCEPTS, ACCEPTS_BURST = 200, 512
+"""Callers per second that are accepted, and how many at once after a pause."""
 IDLE_SECONDS = 30.0
 """Seconds of silence after which a stranger is ended."""
 NEVER = float("inf")
@@ -50,6 +54,7 @@ class StrangerLimits:
         self._tokens = float(BURST)
         self._counted_at = 0.0
         self._calls, self._called_at = float(CALLS), 0.0
+        self._accepts, self._accepted_at = float(ACCEPTS_BURST), 0.0
         self.throttled: set[Connection] = set()
         """Connections that are not read until `resume_at`."""
         self.resume_at = NEVER
@@ -90,6 +95,17 @@ class StrangerLimits:
         if self._calls < 1.0:
             return False
         self._calls -= 1.0
+        return True
+
+    def may_accept(self, now: float) -> bool:
+        """Whether to accept another caller now."""
+        if not self._known:
+            return True
+        tokens = self._accepts + (now - self._accepted_at) * ACCEPTS
+        self._accepts, self._accepted_at = min(tokens, ACCEPTS_BURST), now
+        if self._accepts < 1.0:
+            return False
+        self._accepts -= 1.0
         return True
 
     def resumed(self) -> list[Connection]:

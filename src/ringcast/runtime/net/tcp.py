@@ -51,8 +51,8 @@ from ringcast.runtime.net.transport import Guard
 from ringcast.runtime.system.poller import READ, WRITE, Poller, make_poller
 from ringcast.transports import Tcp
 
-ACCEPT_PAUSE = 0.5
-"""Seconds without new connections when there are as many as allowed."""
+ACCEPT_PAUSE, TURN_PAUSE = 0.5, 0.1
+"""Seconds without new connections when there are as many as allowed, or when too many call."""
 
 log = logging.getLogger("ringcast.tcp")
 
@@ -325,16 +325,19 @@ class TcpTransport:
     def _accept(self) -> None:
         assert self._listener is not None
         while True:
+            if not self._limits.may_accept(time.monotonic()):
+                self._pause_accepting("throttled_accepts", TURN_PAUSE)
+                return
             try:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
                 return
             except OSError:  # Out of descriptors, or the caller has gone.
-                self._pause_accepting()
+                self._pause_accepting("refused_connections", ACCEPT_PAUSE)
                 return
             if not self._make_room():
                 sock.close()
-                self._pause_accepting()
+                self._pause_accepting("refused_connections", ACCEPT_PAUSE)
                 return
             sock.setblocking(False)
             until = time.monotonic() + self.spec.connect_timeout
@@ -350,12 +353,12 @@ class TcpTransport:
             self._end(silent, "ended_for_another")
         return len(self._table) < self._connections_max
 
-    def _pause_accepting(self) -> None:
+    def _pause_accepting(self, reason: str, seconds: float) -> None:
         assert self._listener is not None
         assert self._poller is not None
-        self.counters["refused_connections"] += 1
+        self.counters[reason] += 1
         self._poller.unregister(self._listener.fileno())
-        self._accept_at = time.monotonic() + ACCEPT_PAUSE
+        self._accept_at = time.monotonic() + seconds
         with self._lock:
             self._remind()
 

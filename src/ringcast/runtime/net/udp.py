@@ -245,12 +245,12 @@ class UdpTransport:
         for sock in self._sockets:
             drop_foreign(sock, self._me, groups)
 
-    def sample_strangers(self, members: Sequence[Address]) -> None:
-        """Have the kernel drop most of what is not from these members; all of it passes again when
-        there are none."""
+    def sample_strangers(self, members: Sequence[Address], is_heavy: bool) -> None:
+        """Have the kernel drop most of what is not from these members, also of what groups form
+        with if `is_heavy`; all of it passes again when there are none."""
         groups = (self._group,) if self._guard is None else self._guard.tags
         for sock in self._sockets:
-            if not members or not sample_strangers(sock, self._me, groups, members):
+            if not (members and sample_strangers(sock, self._me, groups, members, is_heavy)):
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
@@ -382,7 +382,7 @@ class UdpTransport:
             placement.is_used = True
 
     def receive(self, limit: int) -> Iterator[Received]:
-        """What is there, up to `limit` datagrams of each socket, each read when it is asked for.
+        """What is there, up to `limit` buffers of each socket, each read when it is asked for.
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
@@ -408,7 +408,7 @@ class UdpTransport:
     def _read_coalesced(self, sock: socket.socket, limit: int) -> Iterator[Received]:
         count = nbytes = 0
         try:
-            while count < limit:
+            for _ in range(limit):
                 data, ancillary, _, source = sock.recvmsg(
                     DATAGRAM_MAX, ANCILLARY_SIZE, socket.MSG_DONTWAIT
                 )

@@ -106,9 +106,18 @@ def _doubts(report: Report) -> dict[str, str]:
 def verdict(report: Report) -> str:
     """The verdict as a line."""
     if not report.counts:
-        return "CLEAN: every guarantee held"
+        return f"CLEAN: every guarantee held{reservation(report)}"
     told = ", ".join(f"{name} ({count:,})" for name, count in report.counts.items())
     return f"BROKEN: {told}"
+
+
+def reservation(report: Report) -> str:
+    """What restricts a clean verdict, if anything does."""
+    members = {member for row in report.installs for member in row.members or ()}
+    known = len(members) - len(report.untraced)
+    if known == len(members):
+        return ""
+    return f", as far as the traces of {known} of {len(members)} members show"
 
 
 def violations(report: Report) -> Iterator[str]:

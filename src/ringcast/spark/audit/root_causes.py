@@ -5,28 +5,44 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from ringcast.spark.report.scale import seconds
 from ringcast.trace.judging.history import find_reinstalled
-from ringcast.trace.schema import Row
+from ringcast.trace.judging.summary import ViewKey
+from ringcast.trace.schema import MESSAGE_KINDS, Row
+from ringcast.trace.violations import Violation
 
+INSTALLED_SHOWN = 3
+"""Members that are named for having installed a view twice."""
 CLOCK_US = 1_000_000
 """Clocks that are farther apart than this are told, also where no message seems to be early."""
 
 Name = Callable[[int], str]
 """What people call a member."""
 
+Shown = tuple[Violation, Sequence[Mapping[str, Any]]]
+"""A violation with the rows that show it."""
+
+DOUBLES = ("repeated", "numbered-twice")
+"""Causes that rows which are read twice bring about."""
+
 Latencies = Mapping[tuple[int, int], int]
 """The shortest latency by receiver and sender, in microseconds; negative with clocks apart."""
 
 
 def root_causes(
-    installs: Sequence[Row], latencies: Latencies, skew_us: int, name: Name
+    installs: Sequence[Row],
+    latencies: Latencies,
+    skew_us: int,
+    name: Name,
+    shown: Sequence[Shown] = (),
 ) -> list[str]:
     """Sentences about what explains violations, the most far-reaching first."""
     copies = _copies(installs)
     return [
         *_read_twice(copies, name),
+        *_copied(dict.fromkeys(_owners(shown) - copies.keys(), 2), name),
         *_installed_twice([row for row in installs if row.member not in copies], name),
         *_clocks(latencies, skew_us, name),
     ]
@@ -49,12 +65,38 @@ def _read_twice(copies: Mapping[int, int], name: Name) -> Iterator[str]:
         )
 
 
-def _installed_twice(installs: Sequence[Row], name: Name) -> Iterator[str]:
-    for member, (view, by) in find_reinstalled(installs):
+def _owners(shown: Sequence[Shown]) -> set[int]:
+    """Of whose messages rows are there twice, alike in everything, which no group brings about."""
+    owners = set[int]()
+    for violation, rows in shown:
+        if violation.cause in DOUBLES:
+            alike = Counter(str(row) for row in rows if row["kind"] in MESSAGE_KINDS)
+            if any(count > 1 for count in alike.values()):
+                owners.add(violation.member)
+    return owners
+
+
+def _copied(owners: Mapping[int, object], name: Name) -> Iterator[str]:
+    if owners:
         yield (
-            f"{name(member)} installed view {view} of {name(by)} more than once: two runs or two "
-            "members wrote under one address. Its other violations may follow from that."
+            f"Rows of {_listed(owners, name)} are there twice, alike in everything: a file of the "
+            "trace has a copy under another name. Remove the copies and audit again."
         )
+
+
+def _installed_twice(installs: Sequence[Row], name: Name) -> Iterator[str]:
+    views = defaultdict[int, list[ViewKey]](list)
+    for member, view in find_reinstalled(installs):
+        views[member].append(view)
+    for member, (first, *others) in list(views.items())[:INSTALLED_SHOWN]:
+        view, by = first
+        more = f" and {len(others)} other views" if others else ""
+        yield (
+            f"{name(member)} installed view {view} of {name(by)}{more} more than once: two runs or "
+            "two members wrote under one address. Its other violations may follow from that."
+        )
+    if len(views) > INSTALLED_SHOWN:
+        yield f"So did {len(views) - INSTALLED_SHOWN} other members."
 
 
 def _clocks(latencies: Latencies, skew_us: int, name: Name) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ringcast.trace.row_rules import (
     OWN_KINDS,
     UNKNOWN_KIND,
 )
-from ringcast.trace.schema import KINDS, REQUIRED
+from ringcast.trace.schema import KINDS, REQUIRED, VIEW
 
 
 def row_problem(*kinds: str) -> Column:
@@ -28,6 +28,8 @@ def row_problem(*kinds: str) -> Column:
         null = F.col(name).isNull()
         absent.append(null if len(needing) == len(kinds) else kind.isin(*needing) & null)
     beyond = [~F.col(name).between(*bounds) for name, bounds in BOUNDS.items()]
+    if VIEW in kinds:
+        beyond.append(F.exists("members", lambda member: member.isNull()))
     malformed = reduce(or_, [F.coalesce(part, F.lit(False)) for part in absent + beyond])
     problem = F.when(~kind.isin(*KINDS), UNKNOWN_KIND).when(malformed, MALFORMED)
     if own := [k for k in kinds if k in OWN_KINDS]:

@@ -17,7 +17,7 @@ from ringcast.spark.audit import tables
 from ringcast.spark.audit.evidence import SHOWN, evidence
 from ringcast.spark.audit.figures import Measures, all_figures, measure
 from ringcast.spark.audit.finding.find import Finder
-from ringcast.spark.audit.root_causes import root_causes
+from ringcast.spark.audit.root_causes import DOUBLES, root_causes
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import COLUMNS, LATER, unsigned
 from ringcast.trace.violations import CAUSES, GUARANTEES, Violation
@@ -48,7 +48,8 @@ def audit(
 
     What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `ordered`, and
     makes them from a spec, as in `audit(trace, **rules_of(spec)._asdict())`. At most `limit`
-    violations come with their rows. Raises ConfigError when `trace` is not a trace.
+    violations come with their rows. Raises ConfigError when `trace` is not a trace, or says nothing
+    about any view.
     """
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
     if lacking := [name for name in missing if name not in LATER]:
@@ -56,7 +57,13 @@ def audit(
     if missing:  # Spark Connect takes no empty list.
         trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
     finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered))
-    return Report(finder, finder.find(), limit)
+    found = finder.find()
+    if not found and not finder.installs:
+        raise ConfigError(
+            "This trace says nothing about any view, so there is nothing to judge: it has no rows, "
+            "or only some of those that members wrote."
+        )
+    return Report(finder, found, limit)
 
 
 class Report:
@@ -97,7 +104,10 @@ class Report:
     @property
     def root_causes(self) -> list[str]:
         """What explains many violations at once, in sentences; look there first."""
-        return root_causes(self.installs, self._latencies, self._rules.skew_us, self.name)
+        doubles = any(self.causes.get(cause) for cause in DOUBLES)
+        shown = self.shown if doubles else ()
+        skew_us = self._rules.skew_us
+        return root_causes(self.installs, self._latencies, skew_us, self.name, shown)
 
     def name(self, member: int) -> str:
         """What people call a member; its address if nobody has said."""

@@ -20,13 +20,20 @@ def congestion() -> tuple[Env, Congestion]:
     return env, control
 
 
-def carry(env: Env, control: Congestion, rate: float, steps: int, first: int = 1) -> int:
+def carry(
+    env: Env,
+    control: Congestion,
+    rate: float,
+    steps: int,
+    first: int = 1,
+    round_trip: float = 0.002,
+) -> int:
     """A sender that is always limited; both receivers ack what a path of this rate carries."""
     for _ in range(steps):
-        count = int(rate * 0.002 / 1_000)
+        count = int(rate * round_trip / 1_000)
         control.on_sent(first, 1_000 * count)
         control.on_limited()
-        env.now += 0.002
+        env.now += round_trip
         for member in (B, C):
             control.on_arrived(member, first + count - 1, first + count - 1, 1_000.0)
         first += count
@@ -102,15 +109,65 @@ def test_the_start_ends_when_much_of_the_window_is_lost(
 ) -> None:
     """What was lost before the start is requested up to one and a half round trips later."""
     env, control = congestion()
-    carry(env, control, 10e6, 20)
+    carry(env, control, 10e6, 2, round_trip=0.02)
     control.on_lost(C, 1, 1_000.0)
     env.now += round_trips * control.round_trip(C)
     control.on_lost(C, lost, 1_000.0)
+    assert 0.7 * gain * control.rate < pace(control) < 1.3 * gain * control.rate
+
+
+def pace(control: Congestion) -> float:
+    """Bytes per second at which is sent."""
     control.on_repaired(2 * control.budget())
     before = control.ready_at
     control.on_repaired(40_000)
-    pace = 40_000 / (control.ready_at - before)
-    assert 0.7 * gain * control.rate < pace < 1.3 * gain * control.rate
+    return 40_000 / (control.ready_at - before)
+
+
+def test_a_path_that_was_full_at_its_first_loss_is_not_searched() -> None:
+    """The last round trip says that a queue was full: the rate is all that the path carries."""
+    env, control = congestion()
+    first = carry(env, control, 1e6, 20)
+    carry(env, control, 1e6, 1, first, round_trip=0.06)
+    control.on_lost(C, 1, 1_000.0)
+    assert 0.9e6 < control.rate < 1.1e6
+    assert pace(control) < control.rate
+
+
+def test_a_clear_path_whose_round_trip_grows_keeps_its_queue_short() -> None:
+    env, control = congestion()
+    first = carry(env, control, 1e6, 30)
+    grown = control.window
+    control.on_sent(first, 60_000)
+    control.on_limited()
+    env.now += 0.06
+    for member in (B, C):
+        control.on_arrived(member, first + 59, first + 59, 1_000.0)
+    assert control.window < grown
+    assert control.window <= 1.1 * 1e6 * 0.052
+
+
+def test_probes_that_find_nothing_get_smaller_and_those_that_do_get_larger() -> None:
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+
+    def highest(rate: float, seconds: float) -> float:
+        """The highest pace, in relation to the rate, while the path carries this."""
+        nonlocal first
+        found, until = 0.0, env.now + seconds
+        while env.now < until:
+            control.on_lost(C, 1, 1_000.0)  # So that it stays paced.
+            env.now = max(env.now, control.ready_at)
+            control.budget()
+            first = carry(env, control, min(rate, control._gain * control.rate), 1, first)
+            found = max(found, control._gain)
+        return found
+
+    highest(10e6, 3.0)
+    assert 1.05 < highest(10e6, 1.0) < 1.08
+    assert highest(40e6, 1.5) == pytest.approx(1.2)
+    assert control.rate > 30e6
 
 
 def test_a_receiver_that_left_no_longer_counts() -> None:

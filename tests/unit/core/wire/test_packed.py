@@ -14,7 +14,7 @@ from ringcast.core.model.view import ViewId
 from ringcast.core.wire import packed
 from ringcast.core.wire.fragments import Fragments
 from ringcast.core.wire.frames import Data, Frame
-from ringcast.core.wire.layout import DATA_PAYLOADS_AT, PACKED_AT, POSITION
+from ringcast.core.wire.layout import DATA_PAYLOADS_AT, PACKED_AT, PACKED_HEAD_SIZE
 from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram, without_trains
 from ringcast.core.wire.packed import (
     HALVES_MAX,
@@ -31,7 +31,7 @@ from ringcast.core.wire.segments import Received, Segments
 GROUP, A, B, ME = 7, Address(1), Address(2), Address(3)
 VIEW = ViewId(4, A)
 ROOM = 1_472 - DATA_PAYLOADS_AT
-STEP = ROOM - POSITION.size
+STEP = 1_472 - PACKED_AT
 FRAGMENTS = Fragments(memoryview(bytes(10_000)), 1_000, (1, 10, 10_000), range(10))
 
 
@@ -168,10 +168,10 @@ def test_a_half_waits_for_the_repair_of_the_other() -> None:
 
 def test_halves_of_other_cuts_are_not_put_together() -> None:
     run = a_run(4)
-    beginning = datagrams(run)[0]  # Message 10, and 343 bytes of message 11.
+    beginning = datagrams(run)[0]  # Message 10, and 383 bytes of message 11.
     other = datagrams(replace(run, first=11, payloads=run.payloads[1:], nbytes=3_000))[1:]
     numbers = {number for _, number in messages(read([beginning, *other]))}
-    assert numbers == {10, 13}  # 657 bytes of message 12 came; of 11 nothing further.
+    assert numbers == {10, 13}  # 617 bytes of message 12 came; of 11 nothing further.
 
 
 def test_the_checksum_wraps_around(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_every_spoilt_head_is_refused() -> None:
         assert not reader.runs
 
 
-@pytest.mark.parametrize("at", [3, 30, 45, 60, 100, DATA_PAYLOADS_AT + 3])
+@pytest.mark.parametrize("at", [3, 30, 45, 60, 75, PACKED_HEAD_SIZE + 3])
 def test_a_train_with_a_spoilt_head_is_read_one_by_one(at: int) -> None:
     run = a_run(40)
     (train,) = segments(run)

@@ -90,3 +90,10 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         entry(tmp_path / "file", 1)
     with pytest.raises(ConfigError, match="Not a directory"):
         entry(tmp_path / "file" / "below", 1)
+
+
+def test_only_the_directory_itself_is_created(tmp_path: Path) -> None:
+    entry(tmp_path / "new", 1)
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        entry(tmp_path / "not-mounted" / "prices", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]

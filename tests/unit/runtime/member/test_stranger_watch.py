@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import View, ViewId
 from ringcast.runtime.member.stranger_watch import (
+    DRAIN_SECONDS,
     FLOOD_DATAGRAMS,
     HOLD_SECONDS,
     StrangerWatch,
 )
-from ringcast.runtime.net.own_filter import SAMPLE
+from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE
 
 A, B = Address(1), Address(2)
 
@@ -26,7 +27,12 @@ class Watched:
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
         self.asked: list[Sequence[Address]] = []
-        self.watch = StrangerWatch(self.counters, self.asked.append)
+        self.heavy: list[bool] = []
+        self.watch = StrangerWatch(self.counters, self.ask)
+
+    def ask(self, members: Sequence[Address], is_heavy: bool) -> None:
+        self.asked.append(members)
+        self.heavy.append(is_heavy)
 
     def hear(self, count: int, now: float, of: View) -> None:
         self.counters["received_strangers"] += count
@@ -58,3 +64,26 @@ def test_in_a_flood_each_view_is_told_to_the_kernel() -> None:
         watched.hear(FLOOD_DATAGRAMS, 10.0 + 0.1 * step, one)
     watched.hear(0, 10.4, two)
     assert watched.asked == [one.members, two.members]
+
+
+def test_a_flood_of_what_groups_form_with_is_sampled_as_well_until_it_is_over() -> None:
+    watched, one = Watched(), view(1, A, B)
+    for step in range(20):
+        watched.hear(FLOOD_DATAGRAMS, 10.0 + 0.1 * step, one)
+    assert watched.heavy == [False, True]
+    for step in range(100):  # The sample of a flood that goes on.
+        watched.hear(FLOOD_DATAGRAMS // HEAVY_SAMPLE, 12.0 + 0.4 * step, one)
+    assert watched.heavy == [False, True]
+    for step in range(20):  # Another flood goes on.
+        watched.hear(FLOOD_DATAGRAMS // SAMPLE, 53.0 + 0.4 * step, one)
+    assert watched.heavy == [False, True, False]
+    watched.hear(0, 61.0 + HOLD_SECONDS, one)
+    assert watched.asked == [one.members] * 3 + [()]
+
+
+def test_what_arrived_before_the_kernel_sampled_is_no_flood_of_what_groups_form_with() -> None:
+    watched, one = Watched(), view(1, A, B)
+    for step in range(9):
+        watched.hear(FLOOD_DATAGRAMS, 10.0 + 0.1 * step, one)
+    watched.hear(FLOOD_DATAGRAMS // SAMPLE, 10.2 + DRAIN_SECONDS, one)
+    assert watched.heavy == [False]

@@ -31,7 +31,19 @@ def test_endpoints_are_text(text: str, host: str, port: int) -> None:
     assert join_endpoint(host, port) == text
 
 
-WRONG = ["", "host", "host:", ":80", "host:0", "host:65536", "host:x", "host:" + "9" * 5_000]
+WRONG = [
+    "",
+    "host",
+    "host:",
+    ":80",
+    "host:0",
+    "host:65536",
+    "host:x",
+    "[::1",
+    "[::1:80",
+    "::1]:80",
+    "host:" + "9" * 5_000,
+]
 
 
 @pytest.mark.parametrize("text", WRONG)

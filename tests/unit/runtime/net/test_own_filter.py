@@ -12,6 +12,7 @@ from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import encode
 from ringcast.core.wire.frames import Alive, Frame, Leave, UnicastAck
 from ringcast.runtime.net.own_filter import (
+    HEAVY_SAMPLE,
     MEMBERS_MAX,
     SAMPLE,
     drop_foreign,
@@ -97,6 +98,16 @@ def test_in_a_flood_members_and_joiners_pass_and_few_strangers(sock: socket.sock
     assert not passes(sock, datagram(FOREIGN, members[0]))
     count = sum(passes(sock, control(stranger, Alive())) for _ in range(4_096))
     assert 0 < count < 4_096 // SAMPLE * 4, "a share of 1/64, by chance"
+
+
+def test_in_a_flood_of_what_groups_form_with_members_pass_and_few_of_these(
+    sock: socket.socket,
+) -> None:
+    stranger, member = Address(2**40 + 1), Address(2**40 + 7)
+    assert sample_strangers(sock, ME, (OURS,), [member], is_heavy=True)
+    assert passes(sock, control(member, LEAVE))
+    count = sum(passes(sock, control(stranger, LEAVE)) for _ in range(4_096))
+    assert 0 < count < 4_096 // HEAVY_SAMPLE * 4, "a share of 1/32, by chance"
 
 
 def test_a_filter_says_that_it_cannot_know_so_many_members(sock: socket.socket) -> None:

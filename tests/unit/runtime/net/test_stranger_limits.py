@@ -12,6 +12,8 @@ from ringcast.core.wire.codec import encode
 from ringcast.core.wire.frames import Alive
 from ringcast.runtime.net.connection import LENGTH, Connection, ReadBuffer
 from ringcast.runtime.net.stranger_limits import (
+    ACCEPTS,
+    ACCEPTS_BURST,
     BURST,
     CALLS,
     IDLE_SECONDS,
@@ -77,6 +79,26 @@ def test_endpoints_that_strangers_name_are_called_seldom() -> None:
     assert limits.may_call(OTHER, 5.0), "a member of the view"
     assert limits.may_call("seed:1", 5.0), "an endpoint of the configuration"
     assert limits.may_call(THIRD, 6.0), "a second later"
+
+
+def test_callers_are_accepted_in_turn() -> None:
+    limits = StrangerLimits()
+    assert all(limits.may_accept(0.0) for _ in range(2 * ACCEPTS_BURST)), "there is no view"
+    limits.view((ME,), 0.0)
+    assert sum(limits.may_accept(0.0) for _ in range(2 * ACCEPTS_BURST)) == ACCEPTS_BURST
+    assert sum(limits.may_accept(0.5) for _ in range(2 * ACCEPTS_BURST)) == ACCEPTS // 2
+
+
+def test_a_flood_of_callers_waits_in_the_kernel_and_is_accepted_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.stranger_limits.ACCEPTS_BURST", 2)
+    monkeypatch.setattr("ringcast.runtime.net.stranger_limits.ACCEPTS", 20)
+    with transports(Tcp(), ME) as (me,), ExitStack() as callers:
+        me.send([], (ME,))
+        for number in range(6):  # Each is heard before the next one calls.
+            callers.enter_context(stranger(me, Address(100 + number)))
+        assert me.stats()["throttled_accepts"] > 0
 
 
 def test_half_of_the_descriptors_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,25 @@ def test_many_datagrams_of_one_size_leave_and_arrive_in_one_call(
         b.close()
 
 
+def test_what_the_kernel_has_joined_counts_once_against_the_limit() -> None:
+    """Or a receiver would do all that follows a receive for each train of a fast sender."""
+    a, b = UdpTransport(Udp(multicast="")), UdpTransport(Udp(multicast=""))
+    a.open(ME, 7)
+    b.open(OTHER, 7)
+    try:
+        b._coalesces = coalesce(b._unicast)
+        if not (b._coalesces and a._segments):
+            pytest.skip("the kernel has no segmentation offload")
+        a.learn(Peer(OTHER, "b", b.endpoint))
+        sent = [datagram(OTHER, ME, bytes(size)) for size in [1_400] * 40 + [1_300] * 40]
+        a.send(sent, ())
+        assert select.select(b.filenos(), (), (), 10.0)[0], "nothing came"
+        assert len(list(one_by_one(b.receive(2)))) == len(sent)
+    finally:
+        a.close()
+        b.close()
+
+
 def test_the_next_fragment_of_a_large_message_is_placed() -> None:
     message = bytes(n % 251 for n in range(10_000))
     fragments = Cutting(message, 1, FRAGMENT_HEADER_SIZE + 1_000).cut(10)

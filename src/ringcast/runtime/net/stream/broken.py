@@ -22,9 +22,9 @@ BROKEN_TEXT = {
     "dropped_no_hello": "it is not a member of a group",
     "dropped_no_tls": "it does not speak TLS: give it a certificate of the same authority",
     "dropped_tls": "it speaks TLS: give this member a certificate too (Tcp.tls_certificate)",
-    "dropped_wrong_certificate": "it has no certificate, or one of another authority",
+    "dropped_wrong_certificate": "it has no certificate that is valid now, of this authority",
     "dropped_tls_error": "it speaks TLS in a way that this member does not understand",
-    "refused_by_peer": "it refuses this member's certificate: use one of its authority",
+    "refused_by_peer": "it refuses this member's certificate: use a valid one of its authority",
     "dropped_wrong_source": "it sends datagrams in the name of others",
 }
 """Reasons of Broken that the log explains."""

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from ringcast.core.model.batch import Payload
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.stream.broken import Broken
+from ringcast.runtime.net.stream.tls_files import check_files, refused, try_out
 from ringcast.transports import Tcp
 
 WRITE_SIZE = 1 << 18
@@ -38,9 +39,12 @@ def tls_contexts(spec: Tcp) -> TlsContexts | None:
     """
     if not spec.has_tls:
         return None
-    return TlsContexts(
+    check_files(spec)
+    contexts = TlsContexts(
         _context(spec, ssl.PROTOCOL_TLS_CLIENT), _context(spec, ssl.PROTOCOL_TLS_SERVER)
     )
+    try_out(spec, *contexts)
+    return contexts
 
 
 def _context(spec: Tcp, protocol: int) -> ssl.SSLContext:
@@ -64,10 +68,7 @@ def _context(spec: Tcp, protocol: int) -> ssl.SSLContext:
 
 def _refused(field: str, path: str, error: Exception) -> ConfigError:
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-    return ConfigError(
-        f'Tcp.{field} is "{path}", which cannot be used ({reason}):'
-        " give a PEM file, with the key of the certificate in it or in tls_key"
-    )
+    return refused(f"Tcp.{field}", path, reason)
 
 
 class TlsStream:
