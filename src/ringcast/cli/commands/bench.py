@@ -49,21 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     micro.add_argument("--save", metavar="FILE", help="keep the results here")
     micro.add_argument("--most", type=number, metavar="X", help="fail above X times the baseline")
     _add_common(micro)
-    audit = what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB")
-    audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
-    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
-    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
-    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
-    audit.add_argument(
-        "--shape",
-        choices=("deliveries", "members", "files", "compacted", "all"),
-        help="100 M deliveries; 1,000 members; 20,000 files; these compacted; or all in turn",
-    )
-    audit.add_argument(
-        "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
-    )
-    audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
-    _add_common(audit)
+    _add_audit(what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB"))
     journal = what.add_parser("journal", help="reading a journal by Spark, beside plain Parquet")
     journal.add_argument("--rows", type=int, default=4_000_000, help="messages (%(default)s)")
     journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="(%(default)s)")
@@ -82,6 +68,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--spark", action="store_true", help="a DataFrame to two receivers, beside Parquet"
     )
     _add_common(sink)
+
+
+def _add_audit(audit: ArgumentParser) -> None:
+    audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
+    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
+    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
+    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
+    audit.add_argument(
+        "--shape",
+        choices=("deliveries", "members", "files", "compacted", "all"),
+        help="100 M deliveries; 1,000 members; 20,000 files; these compacted; or all in turn",
+    )
+    audit.add_argument(
+        "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
+    )
+    audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
+    _add_common(audit)
 
 
 def run(arguments: Namespace) -> int:

@@ -27,6 +27,7 @@ from ringcast.core.wire.frames import Data
 from ringcast.core.wire.layout import (
     CHECKSUM,
     DATA_PAYLOADS_AT,
+    EVERYBODY,
     FLAG_PACKED,
     MAGIC,
     PACKED_AT,
