@@ -70,23 +70,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_common(sink)
 
 
-def _add_audit(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)"
-    )
-    parser.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
-    parser.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
-    parser.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
-    parser.add_argument(
+def _add_audit(audit: ArgumentParser) -> None:
+    audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
+    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
+    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
+    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
+    audit.add_argument(
         "--shape",
         choices=("deliveries", "members", "files", "compacted", "all"),
         help="100 M deliveries; 1,000 members; 20,000 files; these compacted; or all in turn",
     )
-    parser.add_argument(
+    audit.add_argument(
         "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
     )
-    parser.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
-    _add_common(parser)
+    audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
+    _add_common(audit)
 
 
 def run(arguments: Namespace) -> int:
