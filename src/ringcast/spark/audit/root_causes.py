@@ -86,13 +86,13 @@ def _copied(owners: Mapping[int, object], name: Name) -> Iterator[str]:
 
 def _installed_twice(installs: Sequence[Row], name: Name) -> Iterator[str]:
     views = defaultdict[int, list[ViewKey]](list)
-    for member, view in find_reinstalled(installs):
-        views[member].append(view)
+    for member, key in find_reinstalled(installs):
+        views[member].append(key)
     for member, (first, *others) in list(views.items())[:INSTALLED_SHOWN]:
-        number, by = first
+        view, by = first
         more = f" and {len(others)} other views" if others else ""
         yield (
-            f"{name(member)} installed view {number} of {name(by)}{more} more than once: two runs or "
+            f"{name(member)} installed view {view} of {name(by)}{more} more than once: two runs or "
             "two members wrote under one address. Its other violations may follow from that."
         )
     if len(views) > INSTALLED_SHOWN:
