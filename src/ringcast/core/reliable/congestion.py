@@ -47,10 +47,11 @@ PHASES = 8
 PROBE, DRAIN = 0, 1
 """The phases: a probe above the rate, one below it to drain what the probe has queued, then those
 of cruising at this part of the rate."""
-EXCESS_MIN, EXCESS_MAX = 0.06, 0.2
+EXCESS_MIN, EXCESS_USUAL, EXCESS_MAX = 0.06, 0.2, 1.0
 """By how much a probe is above the rate: half of the last time after one that found nothing and
-lost something, so that a path that stays as it is loses little; else twice as much. Where nothing
-was lost, the sender may have been too late to fill the path."""
+lost something, so that a path that stays as it is loses little; else twice as much, up to the usual
+excess: the sender may have been too late to fill the path. After probes that found more and lost
+nothing, up to the greatest."""
 DRAIN_SHARE = 0.75
 """The part of a probe's excess that the phase behind it drains."""
 PROBE_FOUND = 0.6
@@ -155,7 +156,7 @@ class Congestion:
         """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
         """The rate when the last probe began."""
-        self._excess = self._drained = EXCESS_MAX
+        self._excess = self._drained = EXCESS_USUAL
         """By how much the next probe is above the rate, and the last one was."""
         self._has_lost = False
         """Whether anything was requested since the last probe began."""
@@ -251,11 +252,12 @@ class Congestion:
     def _next_phase(self, now: float) -> None:
         if self._phase == DRAIN and self.rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
             self._phase = PROBE  # The probe has found more: probe again.
-            self._excess = EXCESS_MAX
+            most = EXCESS_USUAL if self._has_lost else EXCESS_MAX
+            self._excess = min(max(2 * self._excess, EXCESS_USUAL), most)
         else:
             if self._phase == DRAIN:
                 share = 0.5 if self._has_lost else 2.0
-                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_MAX)
+                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_USUAL)
             self._phase = (self._phase + 1) % PHASES
             if self._phase == PROBE and self._env.rng.random() < 0.5:
                 self._phase = PHASES - 1  # Senders that share a path do not probe in step.
@@ -266,7 +268,7 @@ class Congestion:
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
         self._gain = CRUISE
         if self._phase == DRAIN:
-            self._gain = 1 - DRAIN_SHARE * self._drained
+            self._gain = 1 - DRAIN_SHARE * min(self._drained, EXCESS_USUAL)
         elif self._phase == PROBE:
             self._gain, self._drained = 1 + self._excess, self._excess
             # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
@@ -317,7 +319,7 @@ class Congestion:
     def _end_start(self) -> None:
         self._is_starting = False
         self._phase, self._phase_end = PROBE, self._env.now  # Drain first.
-        self._drained = EXCESS_MAX
+        self._drained = EXCESS_USUAL
         self._probed = self.rate
         for path in self.paths.values():
             path.expect_loss()
