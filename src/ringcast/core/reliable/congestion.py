@@ -56,6 +56,8 @@ DRAIN_SHARE = 0.75
 """The part of a probe's excess that the phase behind it drains."""
 PROBE_FOUND = 0.6
 """A probe has found more when this part of its excess has arrived; the next one follows at once."""
+PROBE_LOST = 0.25
+"""A probe has lost much when each receiver has requested this part of its excess."""
 STARTUP_GAIN = 2.0
 """The pace from the first loss on, until the rate stops growing."""
 STARTUP_GROWTH = 1.25
@@ -109,11 +111,11 @@ class Congestion:
         "_excess",
         "_first",
         "_gain",
-        "_has_lost",
         "_idle",
         "_is_late",
         "_is_starting",
         "_limited_at",
+        "_lost_bytes",
         "_mark_highs",
         "_mark_times",
         "_phase",
@@ -158,8 +160,8 @@ class Congestion:
         """The rate when the last probe began."""
         self._excess = self._drained = EXCESS_USUAL
         """By how much the next probe is above the rate, and the last one was."""
-        self._has_lost = False
-        """Whether anything was requested since the last probe began."""
+        self._lost_bytes = 0.0
+        """What was requested since the last probe began."""
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
         self._mark_highs: list[int] = []
@@ -252,17 +254,17 @@ class Congestion:
     def _next_phase(self, now: float) -> None:
         if self._phase == DRAIN and self.rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
             self._phase = PROBE  # The probe has found more: probe again.
-            most = EXCESS_USUAL if self._has_lost else EXCESS_MAX
+            most = EXCESS_USUAL if self._has_lost_much else EXCESS_MAX
             self._excess = min(max(2 * self._excess, EXCESS_USUAL), most)
         else:
             if self._phase == DRAIN:
-                share = 0.5 if self._has_lost else 2.0
+                share = 0.5 if self._has_lost_much else 2.0
                 self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_USUAL)
             self._phase = (self._phase + 1) % PHASES
             if self._phase == PROBE and self._env.rng.random() < 0.5:
                 self._phase = PHASES - 1  # Senders that share a path do not probe in step.
         if self._phase == PROBE:
-            self._probed, self._has_lost = self.rate, False
+            self._probed, self._lost_bytes = self.rate, 0.0
         if self._is_late:
             self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
@@ -278,6 +280,12 @@ class Congestion:
         acks = PHASE_ACKS * ACK_SECONDS * len(self.paths)
         datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
         self._phase_end = now + max(PHASE_SECONDS, acks, self._slowest(), datagrams)
+
+    @property
+    def _has_lost_much(self) -> bool:
+        """Whether the last probe lost so much of its excess that the path seems to be full."""
+        excess = self._drained * self._probed * PHASE_SECONDS
+        return self._lost_bytes > PROBE_LOST * excess * len(self.paths)
 
     # Acks and requests ---------------------------------------------------------------------------
 
@@ -333,7 +341,7 @@ class Congestion:
                 self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
             window = path.window
             path.on_lost(count, self._env.now)
-            self._has_lost = True
+            self._lost_bytes += count * message_bytes
             self._update(self._env.now)
             is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
             is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt
