@@ -42,11 +42,15 @@ CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 REPAIRS_MAX = 1.5
 """The most repairs that a probe makes up for, in relation to the messages."""
-CRUISE = 0.99
+CRUISE_MIN, CRUISE_MAX = 0.85, 0.99
+CRUISE_DOWN, CRUISE_UP = 0.02, 0.005
+CRUISE_LOST = 0.02
 PHASES = 8
 PROBE, DRAIN = 0, 1
 """The phases: a probe above the rate, one below it to drain what the probe has queued, then those
-of cruising at this part of the rate."""
+of cruising at a part of the rate. That part falls in each phase that has lost more than
+CRUISE_LOST, and rises in each that has not: where processes are woken late, acks bunch up, and the
+highest rate is above what the path carries."""
 EXCESS_MIN, EXCESS_USUAL, EXCESS_MAX = 0.06, 0.2, 1.0
 """By how much a probe is above the rate: half of the last time after one that found nothing and
 lost something, so that a path that stays as it is loses little; else twice as much, up to the usual
@@ -106,6 +110,7 @@ class Congestion:
         "_budget",
         "_budget_at",
         "_burst",
+        "_cruise",
         "_drained",
         "_env",
         "_excess",
@@ -120,6 +125,8 @@ class Congestion:
         "_mark_times",
         "_phase",
         "_phase_end",
+        "_phase_lost",
+        "_phase_sent",
         "_probed",
         "_released",
         "_repaired_bytes",
@@ -162,6 +169,8 @@ class Congestion:
         """By how much the next probe is above the rate, and the last one was."""
         self._lost_bytes = 0.0
         """What was requested since the last probe began."""
+        self._cruise = CRUISE_MAX
+        self._phase_sent = self._phase_lost = 0.0
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
         self._mark_highs: list[int] = []
@@ -244,6 +253,7 @@ class Congestion:
     def _spend(self, nbytes: int) -> None:
         """Count bytes against the pace."""
         self.budget()
+        self._phase_sent += nbytes
         self._budget -= nbytes
         if self._budget <= 0:
             pace = self._gain * self.rate
@@ -268,7 +278,12 @@ class Congestion:
         if self._is_late:
             self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
-        self._gain = CRUISE
+        if self._phase not in (PROBE, DRAIN, DRAIN + 1):  # What those lost is requested later.
+            has_lost = self._phase_lost > CRUISE_LOST * self._phase_sent * len(self.paths)
+            cruise = self._cruise + (-CRUISE_DOWN if has_lost else CRUISE_UP)
+            self._cruise = min(max(cruise, CRUISE_MIN), CRUISE_MAX)
+        self._phase_sent = self._phase_lost = 0.0
+        self._gain = self._cruise
         if self._phase == DRAIN:
             self._gain = 1 - DRAIN_SHARE * min(self._drained, EXCESS_USUAL)
         elif self._phase == PROBE:
@@ -342,6 +357,7 @@ class Congestion:
             window = path.window
             path.on_lost(count, self._env.now)
             self._lost_bytes += count * message_bytes
+            self._phase_lost += count * message_bytes
             self._update(self._env.now)
             is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
             is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt

@@ -173,6 +173,24 @@ def test_probes_that_find_nothing_get_smaller_and_those_that_do_get_larger() -> 
     assert control.rate > 30e6
 
 
+@pytest.mark.parametrize(("lost", "most"), [(0, 1.0), (10, 0.95)])
+def test_cruising_that_loses_is_slower(lost: int, most: float) -> None:
+    """Of 300 messages in a phase, as many are requested of each receiver."""
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    until = env.now + 3.0
+    while env.now < until:
+        for member in (B, C):
+            control.on_lost(member, lost, 1_000.0)
+        for _ in range(15):
+            env.now = max(env.now, control.ready_at)
+            control.budget()
+            first = carry(env, control, 9e6, 1, first)
+    assert control._cruise < most
+    assert control._cruise > 0.98 or lost
+
+
 def test_a_receiver_that_left_no_longer_counts() -> None:
     env, control = congestion()
     carry(env, control, 10e6, 20)
