@@ -35,7 +35,8 @@ class Timed:
         while (left := until - time.monotonic()) > 0:
             if self._ended.wait(min(SAMPLE_SECONDS, left)) and self._failed is not None:
                 if not self._job.lenient:
-                    raise BenchFailure(f"{type(self._failed).__name__}: {self._failed}")
+                    done = " ".join(f"{name}={n}" for name, n in self._inner.progress().items())
+                    raise BenchFailure(f"{type(self._failed).__name__}: {self._failed} ({done})")
                 break
             samples.append(self._sample())
         return {"began": began, "samples": samples}

@@ -42,19 +42,26 @@ CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 REPAIRS_MAX = 1.5
 """The most repairs that a probe makes up for, in relation to the messages."""
-CRUISE = 0.99
+CRUISE_MIN, CRUISE_MAX = 0.85, 0.99
+CRUISE_DOWN, CRUISE_UP = 0.02, 0.005
+CRUISE_LOST = 0.02
 PHASES = 8
 PROBE, DRAIN = 0, 1
 """The phases: a probe above the rate, one below it to drain what the probe has queued, then those
-of cruising at this part of the rate."""
-EXCESS_MIN, EXCESS_MAX = 0.06, 0.2
+of cruising at a part of the rate. That part falls in each phase that has lost more than
+CRUISE_LOST, and rises in each that has not: where processes are woken late, acks bunch up, and the
+highest rate is above what the path carries."""
+EXCESS_MIN, EXCESS_USUAL, EXCESS_MAX = 0.06, 0.2, 1.0
 """By how much a probe is above the rate: half of the last time after one that found nothing and
-lost something, so that a path that stays as it is loses little; else twice as much. Where nothing
-was lost, the sender may have been too late to fill the path."""
+lost something, so that a path that stays as it is loses little; else twice as much, up to the usual
+excess: the sender may have been too late to fill the path. After probes that found more and lost
+nothing, up to the greatest."""
 DRAIN_SHARE = 0.75
 """The part of a probe's excess that the phase behind it drains."""
 PROBE_FOUND = 0.6
 """A probe has found more when this part of its excess has arrived; the next one follows at once."""
+PROBE_LOST = 0.25
+"""A probe has lost much when each receiver has requested this part of its excess."""
 STARTUP_GAIN = 2.0
 """The pace from the first loss on, until the rate stops growing."""
 STARTUP_GROWTH = 1.25
@@ -103,20 +110,23 @@ class Congestion:
         "_budget",
         "_budget_at",
         "_burst",
+        "_cruise",
         "_drained",
         "_env",
         "_excess",
         "_first",
         "_gain",
-        "_has_lost",
         "_idle",
         "_is_late",
         "_is_starting",
         "_limited_at",
+        "_lost_bytes",
         "_mark_highs",
         "_mark_times",
         "_phase",
         "_phase_end",
+        "_phase_lost",
+        "_phase_sent",
         "_probed",
         "_released",
         "_repaired_bytes",
@@ -155,10 +165,12 @@ class Congestion:
         """What was sent and sent again since the last probe, and half of what was before it."""
         self._probed = 0.0
         """The rate when the last probe began."""
-        self._excess = self._drained = EXCESS_MAX
+        self._excess = self._drained = EXCESS_USUAL
         """By how much the next probe is above the rate, and the last one was."""
-        self._has_lost = False
-        """Whether anything was requested since the last probe began."""
+        self._lost_bytes = 0.0
+        """What was requested since the last probe began."""
+        self._cruise = CRUISE_MAX
+        self._phase_sent = self._phase_lost = 0.0
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
         self._mark_highs: list[int] = []
@@ -236,6 +248,7 @@ class Congestion:
     def _spend(self, nbytes: int) -> None:
         """Count bytes against the pace."""
         self.budget()
+        self._phase_sent += nbytes
         self._budget -= nbytes
         if self._budget <= 0:
             pace = self._gain * self.rate
@@ -246,22 +259,28 @@ class Congestion:
     def _next_phase(self, now: float) -> None:
         if self._phase == DRAIN and self.rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
             self._phase = PROBE  # The probe has found more: probe again.
-            self._excess = EXCESS_MAX
+            most = EXCESS_USUAL if self._has_lost_much else EXCESS_MAX
+            self._excess = min(max(2 * self._excess, EXCESS_USUAL), most)
         else:
             if self._phase == DRAIN:
-                share = 0.5 if self._has_lost else 2.0
-                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_MAX)
+                share = 0.5 if self._has_lost_much else 2.0
+                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_USUAL)
             self._phase = (self._phase + 1) % PHASES
             if self._phase == PROBE and self._env.rng.random() < 0.5:
                 self._phase = PHASES - 1  # Senders that share a path do not probe in step.
         if self._phase == PROBE:
-            self._probed, self._has_lost = self.rate, False
+            self._probed, self._lost_bytes = self.rate, 0.0
         if self._is_late:
             self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
-        self._gain = CRUISE
+        if self._phase not in (PROBE, DRAIN, DRAIN + 1):  # What those lost is requested later.
+            has_lost = self._phase_lost > CRUISE_LOST * self._phase_sent * len(self.paths)
+            cruise = self._cruise + (-CRUISE_DOWN if has_lost else CRUISE_UP)
+            self._cruise = min(max(cruise, CRUISE_MIN), CRUISE_MAX)
+        self._phase_sent = self._phase_lost = 0.0
+        self._gain = self._cruise
         if self._phase == DRAIN:
-            self._gain = 1 - DRAIN_SHARE * self._drained
+            self._gain = 1 - DRAIN_SHARE * min(self._drained, EXCESS_USUAL)
         elif self._phase == PROBE:
             self._gain, self._drained = 1 + self._excess, self._excess
             # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
@@ -271,6 +290,12 @@ class Congestion:
         acks = PHASE_ACKS * ACK_SECONDS * len(self.paths)
         datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
         self._phase_end = now + max(PHASE_SECONDS, acks, self._slowest(), datagrams)
+
+    @property
+    def _has_lost_much(self) -> bool:
+        """Whether the last probe lost so much of its excess that the path seems to be full."""
+        excess = self._drained * self._probed * PHASE_SECONDS
+        return self._lost_bytes > PROBE_LOST * excess * len(self.paths)
 
     # Acks and requests ---------------------------------------------------------------------------
 
@@ -312,7 +337,7 @@ class Congestion:
     def _end_start(self) -> None:
         self._is_starting = False
         self._phase, self._phase_end = PROBE, self._env.now  # Drain first.
-        self._drained = EXCESS_MAX
+        self._drained = EXCESS_USUAL
         self._probed = self.rate
         for path in self.paths.values():
             path.expect_loss()
@@ -326,7 +351,8 @@ class Congestion:
                 self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
             window = path.window
             path.on_lost(count, self._env.now)
-            self._has_lost = True
+            self._lost_bytes += count * message_bytes
+            self._phase_lost += count * message_bytes
             self._update(self._env.now)
             is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
             is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt

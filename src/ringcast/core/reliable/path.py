@@ -28,6 +28,9 @@ LOST_GROWTH = 2.0
 LOST_MESSAGES = 16
 """A path has become narrower when more was lost during a sample, in relation to what arrived, when
 the share that was lost has grown by this factor, and when it is no accident of a few messages."""
+NARROWER = 0.5
+"""What such a sample leaves of the rate at the least: a receiver that gets no CPU for a while looks
+like a narrow path as well."""
 LOSS_SAMPLES = 16
 """The samples over which the share that is lost is smoothed, about."""
 RTT_SECONDS = 10.0
@@ -180,6 +183,7 @@ class Path:
     def _remember(self, rate: float, now: float, is_narrower: bool) -> None:
         rates, oldest = self._rates, now - max(RATE_SECONDS, 10 * self.base_rtt)
         if is_narrower:
+            rate = max(rate, NARROWER * self.rate)
             rates.clear()
         while rates and rates[-1][1] <= rate:
             rates.pop()

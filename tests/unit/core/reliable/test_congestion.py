@@ -96,8 +96,11 @@ def test_a_path_that_loses_much_lowers_the_rate_with_the_next_samples() -> None:
     first = carry(env, control, 10e6, 20)
     control.on_lost(C, 500, 1_000.0)
     first = carry(env, control, 1e6, 10, first)
-    control.on_lost(C, 50, 1_000.0)
-    carry(env, control, 1e6, 10, first)
+    assert control.rate > 4e6, "one such sample may be a receiver that gets no CPU"
+    first = carry(env, control, 10e6, 300, first)
+    for _ in range(4):
+        control.on_lost(C, 500, 1_000.0)
+        first = carry(env, control, 1e6, 10, first)
     assert control.rate < 1.6e6
 
 
@@ -166,8 +169,26 @@ def test_probes_that_find_nothing_get_smaller_and_those_that_do_get_larger() -> 
 
     highest(10e6, 3.0)
     assert 1.05 < highest(10e6, 1.0) < 1.08
-    assert highest(40e6, 1.5) == pytest.approx(1.2)
+    assert highest(40e6, 1.5) > 1.19
     assert control.rate > 30e6
+
+
+@pytest.mark.parametrize(("lost", "most"), [(0, 1.0), (10, 0.95)])
+def test_cruising_that_loses_is_slower(lost: int, most: float) -> None:
+    """Of 300 messages in a phase, as many are requested of each receiver."""
+    env, control = congestion()
+    first = carry(env, control, 10e6, 20)
+    control.on_lost(C, 1, 1_000.0)
+    until = env.now + 3.0
+    while env.now < until:
+        for member in (B, C):
+            control.on_lost(member, lost, 1_000.0)
+        for _ in range(15):
+            env.now = max(env.now, control.ready_at)
+            control.budget()
+            first = carry(env, control, 9e6, 1, first)
+    assert control._cruise < most
+    assert control._cruise > 0.98 or lost
 
 
 def test_a_receiver_that_left_no_longer_counts() -> None:
