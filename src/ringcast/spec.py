@@ -168,9 +168,13 @@ class StackSpec:
     def load(cls, path: str | Path) -> StackSpec:
         """The stack in a TOML file. Raises ConfigError."""
         try:
-            return cls.from_toml(Path(path).read_text())
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"cannot read the spec {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"cannot read the spec {path}: it is not text in UTF-8") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
     # Building ------------------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = _run(words, chosen)
-        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
+        if sys.stdout is not None:  # It was closed before the start.
+            sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
         return status
     except ConfigError as error:
         return _fail(name, error, 2)
