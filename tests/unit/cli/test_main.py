@@ -83,6 +83,7 @@ def test_a_stack_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["sim", "--spec", "nowhere.toml"], "nowhere.toml"),
         (["sim", "--spec", "/proc/self/stat"], "/proc/self/stat: the spec is not TOML"),
         (["sim", "--spec", sys.executable], "it is not text in UTF-8"),
+        (["swarm", "--replay", sys.executable], "it is not text in UTF-8"),
         (["node", "g", "--key-file", "/proc"], "cannot read the key file /proc: Is a directory"),
         (["sim", "--crash", "m1"], "has no time"),
         (["sim", "--crash", "m9@1"], "no member m9"),
