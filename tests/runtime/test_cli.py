@@ -104,7 +104,7 @@ def test_a_port_in_use_and_a_seed_that_is_not_there(home: Path) -> None:
         assert (status, out) == (2, "")
         assert err == (
             f"ringcast node: 127.0.0.1:{port} is in use by another program:"
-            " choose another address or port; 0 is a free one\n"
+            " choose another port, or 0 for a free one\n"
         )
     status, out, err = run(home, "node", "g", "--seeds", "127.0.0.1:9", "--timeout", "0.5")
     assert (status, out) == (1, "")
