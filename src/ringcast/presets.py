@@ -1,4 +1,9 @@
-"""Ready stacks. Each but `lan` is written as a difference from it."""
+"""Ready stacks. Each but `lan` is written as a difference from it.
+
+from ringcast import presets
+
+print(presets.tcp(seeds=["10.0.0.1:7800"], bind="0.0.0.0").to_toml())
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,14 @@ from ringcast.protocols import find, named
 @dataclass(frozen=True)
 class StackSpec:
     """An ordered list of protocols with all their settings. Never changes; the verbs return new
-    ones."""
+    ones.
+
+        from ringcast import StackSpec, presets
+        from ringcast.protocols import SlowMembers
+
+        spec = presets.lan().insert(SlowMembers(policy="skip")).replace("NakAck4", capacity=4096)
+        assert StackSpec.from_toml(spec.to_toml()) == spec
+    """
 
     protocols: tuple[Spec, ...]
 
