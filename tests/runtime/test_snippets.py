@@ -158,7 +158,7 @@ SNIPPETS = (
 
 ELSEWHERE = {
     "README": "tests/runtime/test_readme.py::test_the_other_examples_of_the_readme_run",
-    "index": "tests/runtime/test_readme.py::test_the_first_example_prints_what_the_readme_shows",
+    "index": "tests/runtime/test_readme.py::test_the_first_example_prints_what_the_page_shows",
     "tutorial": "tests/runtime/test_tutorial.py::test_the_journal_holds_what_was_sent",
     "idempotent-requests": "tests/runtime/test_readme.py::"
     "test_the_page_on_idempotent_requests_adds_once",
