@@ -80,6 +80,8 @@ def tcp(
 
     Promises what `lan` promises.
     """
+    if isinstance(seeds, str):  # A sequence as well, of characters.
+        raise ConfigError(f'seeds is the text "{seeds}": give a list, seeds=["{seeds}"]')
     if dns:
         dns, port = with_port(dns, port)
     when_alone = renamed_choice(when_alone, alone, "tcp(")
