@@ -64,6 +64,16 @@ def test_the_tests_of_an_application_pass(tmp_path: Path) -> None:
     assert "6 passed" in printed
 
 
+@pytest.mark.parametrize("program", ["stop.py", "stop_async.py"])
+def test_a_program_leaves_in_order_at_sigterm(program: str, tmp_path: Path) -> None:
+    programs("how-to/deploy.md", tmp_path, group_name())
+    with running([sys.executable, program], tmp_path) as process:
+        wait_for(process, "ready")
+        process.terminate()
+        wait_for(process, "left in order")
+        assert process.wait(LONG) == 0
+
+
 def test_a_new_protocol_runs_in_the_simulator_and_in_a_group(tmp_path: Path) -> None:
     page = ROOT / "docs" / "write-a-protocol.md"
     programs(page.name, tmp_path, group_name())
