@@ -1,4 +1,11 @@
-"""Reliable, ordered group messaging without a broker."""
+"""Reliable, ordered group messaging without a broker.
+
+from ringcast import sync
+
+with sync.join("hello", name="ann") as group:
+    group.send(b"hello")
+    print(group.receive().payload)
+"""
 
 import logging
 import warnings

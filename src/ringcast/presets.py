@@ -1,4 +1,9 @@
-"""Ready stacks. Each but `lan` is written as a difference from it."""
+"""Ready stacks. Each but `lan` is written as a difference from it.
+
+from ringcast import presets
+
+print(presets.tcp(seeds=["10.0.0.1:7800"], bind="0.0.0.0").to_toml())
+"""
 
 from __future__ import annotations
 
@@ -75,6 +80,8 @@ def tcp(
 
     Promises what `lan` promises.
     """
+    if isinstance(seeds, str):  # A sequence as well, of characters.
+        raise ConfigError(f'seeds is the text "{seeds}": give a list, seeds=["{seeds}"]')
     if dns:
         dns, port = with_port(dns, port)
     when_alone = renamed_choice(when_alone, alone, "tcp(")

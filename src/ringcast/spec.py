@@ -26,7 +26,14 @@ from ringcast.protocols import find, named
 @dataclass(frozen=True)
 class StackSpec:
     """An ordered list of protocols with all their settings. Never changes; the verbs return new
-    ones."""
+    ones.
+
+        from ringcast import StackSpec, presets
+        from ringcast.protocols import SlowMembers
+
+        spec = presets.lan().insert(SlowMembers(policy="skip")).replace("NakAck4", capacity=4096)
+        assert StackSpec.from_toml(spec.to_toml()) == spec
+    """
 
     protocols: tuple[Spec, ...]
 
@@ -168,9 +175,13 @@ class StackSpec:
     def load(cls, path: str | Path) -> StackSpec:
         """The stack in a TOML file. Raises ConfigError."""
         try:
-            return cls.from_toml(Path(path).read_text())
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"cannot read the spec {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"cannot read the spec {path}: it is not text in UTF-8") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
     # Building ------------------------------------------------------------------------------------
 

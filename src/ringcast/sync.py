@@ -1,4 +1,13 @@
-"""The same group for programs without an event loop: the same verbs, without `await`."""
+"""The same group for programs without an event loop: the same verbs, without `await`.
+
+from ringcast import sync
+
+with sync.join("prices") as group:
+    group.send(b"tick", timeout=2.0)
+    for message in group:
+        print(group.view.name(message.sender), message.payload)
+        break
+"""
 
 from __future__ import annotations
 
@@ -84,14 +93,17 @@ def join(
 
 
 class Group(BlockingServices):
-    """A member of a group. Safe from several threads."""
+    """A member of a group. Safe from several threads.
+
+    Made by `ringcast.sync.join`; at the end of a `with` block it leaves the group.
+    """
 
     def send(
         self, payload: Sendable, to: Address | None = None, timeout: float | None = None
     ) -> None:
         """Send a message to all members, or to one; waits while the window is full.
 
-        Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
+        Raises Timeout, which names the members that are waited for; Closed, TooLarge, NotMember.
         """
         if type(payload) is not bytes:
             payload = checked_payload(payload)
@@ -161,7 +173,7 @@ class Group(BlockingServices):
         That is, their applications have taken all messages of earlier calls, to the group or to
         one member. A member that leaves the view meanwhile is not waited for, nor one that skips
         messages (events say both).
-        Raises Timeout, naming who is waited for; Closed.
+        Raises Timeout, which names the members that are waited for; Closed.
         """
         self._check_outside()
         seconds, flush = checked_timeout(timeout), self._member.flush()

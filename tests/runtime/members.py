@@ -124,9 +124,11 @@ class Process:
 
 
 @contextmanager
-def processes(*names: str, kind: str = "multicast", every: int = 100) -> Iterator[list[Process]]:
+def processes(
+    *names: str, kind: str = "multicast", every: int = 100, group: str = ""
+) -> Iterator[list[Process]]:
     """Members in processes of their own, in one view."""
-    group, started = group_name(), list[Process]()
+    group, started = group or group_name(), list[Process]()
     try:
         seed = None
         for name in names:

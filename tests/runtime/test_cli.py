@@ -154,3 +154,5 @@ def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -
         status, out, err = run(tmp_path, "stability", group, "--preset", "stable", "--json")
     assert status == 0, err
     assert json.loads(out) == {"group": group, "stable": {"ann": 0}}
+    status, out, err = run(tmp_path, "stability", group)
+    assert (status, out, err) == (0, "", f"no other member is in {group}: start one\n")

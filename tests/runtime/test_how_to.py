@@ -1,6 +1,7 @@
 """The programs of the how-to pages do what the pages say."""
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,16 @@ def test_the_tests_of_an_application_pass(tmp_path: Path) -> None:
     assert "6 passed" in printed
 
 
+@pytest.mark.parametrize("program", ["stop.py", "stop_async.py"])
+def test_a_program_leaves_in_order_at_sigterm(program: str, tmp_path: Path) -> None:
+    programs("how-to/deploy.md", tmp_path, group_name())
+    with running([sys.executable, program], tmp_path) as process:
+        wait_for(process, "ready")
+        process.terminate()
+        wait_for(process, "left in order")
+        assert process.wait(LONG) == 0
+
+
 def test_a_new_protocol_runs_in_the_simulator_and_in_a_group(tmp_path: Path) -> None:
     page = ROOT / "docs" / "write-a-protocol.md"
     programs(page.name, tmp_path, group_name())
@@ -77,11 +88,26 @@ def test_the_job_writes_averages(tmp_path: Path) -> None:
     from ringcast import Address
     from ringcast.journal import JournalWriter
 
-    programs("how-to/spark-job.md", tmp_path)
+    group = group_name()
+    programs("how-to/spark-job.md", tmp_path, group)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    service = (tmp_path / "service.py").read_text()
+    here = service.replace('port=7800, bind="10.0.0.1"', f"port={port}")
+    assert here != service
+    (tmp_path / "service.py").write_text(here)
     ticks = [b'{"symbol": "ACME", "price": %d}' % price for price in (1, 2, 6)]
     with JournalWriter(tmp_path / "journal", "prices", Address(1)) as journal:
         journal.append(1, Address(2), Address(2), 1, ticks, sent_at=1, delivered_at=2)
-    printed = run([sys.executable, "job.py", "journal", "results"], tmp_path)
+    page = (ROOT / "docs" / "how-to" / "spark-job.md").read_text()
+    (back,) = re.findall(r"```python\n(\(averages\..*?)```", page, re.DOTALL)
+    back = back.replace('"results"', f'"{group}"').replace("10.0.0.1:7800", f"127.0.0.1:{port}")
+    with (tmp_path / "job.py").open("a") as job:
+        job.write(back)
+    with running([sys.executable, "service.py"], tmp_path) as process:
+        printed = run([sys.executable, "job.py", "journal", "results"], tmp_path)
+        wait_for(process, '{"symbol":"ACME","price":3.0,"ticks":3}')
     assert re.search(r"\|\s*ACME\|\s*3\.0\|\s*3\|", printed), printed
 
 

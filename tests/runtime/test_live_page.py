@@ -56,8 +56,9 @@ def column(page: BrowserPage, title: str) -> list[str]:
 
 
 def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_path: Path) -> None:
+    picture = os.environ.get("RINGCAST_SCREENSHOT")
     with (
-        processes("ann", "bob") as (ann, bob),
+        processes("ann", "bob", group="prices" if picture else "") as (ann, bob),
         commands() as running,
         browser(tmp_path) as page,
     ):
@@ -81,8 +82,8 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
         bob.tell(block=BLOCKED_SECONDS)
         ann.tell(flood=1_000)
         told("a slow member", page.wait_for("troubles", "ann waits for bob since"))
-        if "RINGCAST_SCREENSHOT" in os.environ:
-            page.screenshot(Path(os.environ["RINGCAST_SCREENSHOT"]))
+        if picture:
+            page.screenshot(Path(picture))
         check_sorting_and_freezing(page)
 
         ann.tell(calm=True)

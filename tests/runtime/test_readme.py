@@ -37,8 +37,9 @@ def expect(process: subprocess.Popen[str], *lines: str) -> None:
         assert process.stdout.readline() == f"{line}\n"
 
 
-def test_the_first_example_prints_what_the_readme_shows() -> None:
-    text = programs("README.md")[0].replace('"hello"', f'"{group_name()}"')
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_example_prints_what_the_page_shows(page: str) -> None:
+    text = programs(page)[0].replace('"hello"', f'"{group_name()}"')
     with running(text, "ann") as ann:
         expect(ann, "ann says hello from ann")
         with running(text, "bob") as bob:

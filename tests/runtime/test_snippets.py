@@ -161,10 +161,11 @@ SNIPPETS = (
 
 ELSEWHERE = {
     "README": "tests/runtime/test_readme.py::test_the_other_examples_of_the_readme_run",
-    "index": "tests/runtime/test_readme.py::test_the_first_example_prints_what_the_readme_shows",
+    "index": "tests/runtime/test_readme.py::test_the_first_example_prints_what_the_page_shows",
     "tutorial": "tests/runtime/test_tutorial.py::test_the_journal_holds_what_was_sent",
     "idempotent-requests": "tests/runtime/test_readme.py::"
     "test_the_page_on_idempotent_requests_adds_once",
+    "how-to/deploy": "tests/runtime/test_how_to.py::test_a_program_leaves_in_order_at_sigterm",
     "how-to/fastapi": "tests/runtime/test_how_to.py::test_the_service_shares_its_settings",
     "how-to/market-data": "tests/runtime/test_how_to.py::test_all_readers_get_the_market_data",
     "how-to/replicated-store": "tests/runtime/test_how_to.py::test_the_stores_stay_alike",

@@ -27,6 +27,15 @@ def test_the_first_member_is_found_at_its_port() -> None:
     assert choice(presets.tcp(seeds=["10.0.0.1:7800"], port=7800)) == "auto"
 
 
+def test_seeds_are_a_list_and_not_the_characters_of_a_text() -> None:
+    with pytest.raises(ConfigError, match=r'give a list, seeds=\["10.0.0.1:7800"\]'):
+        presets.tcp(seeds="10.0.0.1:7800")
+    with pytest.raises(ConfigError, match="seeds"):
+        Discovery(seeds="10.0.0.1:7800")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="seeds"):
+        presets.tcp(seeds=[7800])  # type: ignore[list-item]
+
+
 def test_every_preset_can_be_named() -> None:
     for name, make in presets.PRESETS.items():
         assert presets.named(name) == make()

@@ -100,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = _run(words, chosen)
-        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
+        if sys.stdout is not None:  # It was closed before the start.
+            sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
         return status
     except ConfigError as error:
         return _fail(name, error, 2)
@@ -114,7 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
         return _fail(name, error, 1)
     except UnicodeEncodeError as error:  # A byte of an argument that is not UTF-8.
-        return _fail(name, f"{error.object!r} is not Unicode: write it in UTF-8", 2)
+        text = error.object[max(0, error.start - 30) : error.end + 30]
+        return _fail(name, f"{text!r} is not Unicode: write it in UTF-8", 2)
     except MemoryError:
         return _fail(name, "this machine has too little memory for that: ask for less", 1)
     except ModuleNotFoundError as error:

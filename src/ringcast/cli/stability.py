@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
+from ringcast.runtime.ops.event_text import printable
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,4 +32,6 @@ def run(arguments: Namespace) -> int:
             return 0
         for name, seqno in marks.items():
             print(f"{name}: all members have delivered up to message {seqno:,}")
+        if not marks:
+            print(f"no other member is in {printable(arguments.group)}: start one", file=sys.stderr)
     return 0

@@ -80,14 +80,13 @@ def chosen_keys(
 def load_keys(path: str | os.PathLike[str]) -> Keys:
     """The keys of a file. Raises ConfigError, also when other users can read the file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115
     except OSError as error:
         raise ConfigError(f"cannot read the key file {path}: {error.strerror}") from None
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(fd)
-        raise ConfigError(f"the key file {path} is not a regular file: give another")
-    with os.fdopen(fd, "rb") as file:
+    with file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"the key file {path} is not a regular file: give another")
         if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             mode = stat.S_IMODE(found.st_mode)
             raise ConfigError(
@@ -96,6 +95,11 @@ def load_keys(path: str | os.PathLike[str]) -> Keys:
             )
         content = file.read(FILE_SIZE_MAX + 1)
     return _parse(content, path)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without a wait for a writer, which a pipe may never have."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _parse(content: bytes, path: str | os.PathLike[str]) -> Keys:

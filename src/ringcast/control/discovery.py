@@ -88,6 +88,9 @@ class Discovery(Spec):
 
     def __post_init__(self, alone: str | None) -> None:
         object.__setattr__(self, "when_alone", renamed_choice(self.when_alone, alone, "Discovery("))
+        seeds: object = self.seeds
+        if isinstance(seeds, str) or not all(isinstance(seed, str) for seed in self.seeds):
+            raise ConfigError(f"seeds is {self.seeds!r}: give a list, seeds=['host:port', …]")
         ways = (self.multicast, self.seeds, self.dns, self.file, self.methods)
         if not any(ways) and self.when_alone != "create":
             raise ConfigError(

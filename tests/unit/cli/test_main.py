@@ -81,6 +81,10 @@ def test_a_stack_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["sim", "--preset", "wan"], "unknown preset wan"),
         (["sim", "--loss", "7"], "loss"),
         (["sim", "--spec", "nowhere.toml"], "nowhere.toml"),
+        (["sim", "--spec", "/proc/self/stat"], "/proc/self/stat: the spec is not TOML"),
+        (["sim", "--spec", sys.executable], "it is not text in UTF-8"),
+        (["swarm", "--replay", sys.executable], "it is not text in UTF-8"),
+        (["node", "g", "--key-file", "/proc"], "cannot read the key file /proc: Is a directory"),
         (["sim", "--crash", "m1"], "has no time"),
         (["sim", "--crash", "m9@1"], "no member m9"),
         (["sim", "--crash", "m1@soon"], "soon"),
@@ -245,6 +249,12 @@ def test_an_interrupt_while_a_command_is_loaded_is_no_traceback(
     monkeypatch.setattr("ringcast.cli.main.import_module", interrupted)
     assert main(["audit", "trace"]) == 130
     assert capsys.readouterr().err == ""
+
+
+def test_a_closed_output_is_no_traceback() -> None:
+    command = f"{sys.executable} -m ringcast explain lan >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:

@@ -136,7 +136,17 @@ class Joining:
 
 
 class Group(AsyncServices):
-    """A member of a group. Safe from several tasks, and from several event loops."""
+    """A member of a group. Safe from several tasks, and from several event loops.
+
+    import ringcast
+
+    async with ringcast.join("prices") as group:
+        await group.send_many([b"a", b"b"])
+        async for message in group:
+            print(message.sender, message.seqno, message.payload)
+            if message.payload == b"b":
+                break
+    """
 
     _turns = 0
     """How often messages were looked for."""
@@ -146,7 +156,7 @@ class Group(AsyncServices):
     ) -> None:
         """Send a message to all members, or to one; waits while the window is full.
 
-        Raises Timeout, naming who is waited for; Closed, TooLarge, NotMember.
+        Raises Timeout, which names the members that are waited for; Closed, TooLarge, NotMember.
         """
         if type(payload) is not bytes:
             payload = checked_payload(payload)
@@ -222,7 +232,7 @@ class Group(AsyncServices):
         That is, their applications have taken all messages of earlier calls, to the group or to
         one member. A member that leaves the view meanwhile is not waited for, nor one that skips
         messages (events say both).
-        Raises Timeout, naming who is waited for; Closed.
+        Raises Timeout, which names the members that are waited for; Closed.
         """
         seconds, flush = checked_timeout(timeout), self._member.flush()
         try:

@@ -70,7 +70,7 @@ class BlockingServices(GroupBase):
         """Call all members, or some of them, and wait for the answers of their `on_call` handlers.
 
         wait: "all", "first", or how many answers are enough.
-        timeout: seconds after which those who have not answered are TIMED_OUT; None for never.
+        timeout: seconds after which members that have not answered are TIMED_OUT; None for never.
         A member that crashes or leaves meanwhile is GONE, one that answers too many calls is BUSY.
         Waits while 4,096 calls of this member wait for answers. Raises Timeout when the call could
         not even be sent; Closed, NotMember, TooLarge, LocalError.

@@ -52,7 +52,7 @@ class PageServer:
         except OSError as error:
             raise ConfigError(
                 f"no {what} can be served at {join_endpoint(host, port)} ({error.strerror}):"
-                " choose another port, or 0 for a free one"
+                " choose another address or port; 0 is a free one"
             ) from None
         self.endpoint = join_endpoint(host, int(self._server.server_address[1]))
         self._over = False

@@ -98,6 +98,8 @@ def load_plan(path: str) -> Plan:
         return Plan.from_json(Path(path).read_text())
     except OSError as error:
         raise ConfigError(f"cannot read the plan {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read the plan {path}: it is not text in UTF-8") from None
 
 
 def draw_plan(seed: int, rng: Random) -> Plan:
