@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 BLOCK = 1 << 20
-NAMED = re.compile(r"[0-9a-f]{16}-[0-9]{6,}(?:to[0-9]{6,})?-([0-9a-f]{8})\.parquet")
+NAMED = re.compile(r"[0-9a-f]{16}-[0-9]{6,18}(?:to[0-9]{6,18})?-([0-9a-f]{8})\.parquet")
 
 
 class SummedFile(FileIO):
@@ -44,7 +44,12 @@ def trace_name(member: int, number: int, checksum: int) -> str:
 
 
 def is_damaged(file: Path) -> bool:
-    """Tell whether a file's bytes differ from what its name says; other names say nothing."""
+    """Tell whether a file's bytes differ from what its name says; other names say nothing.
+
+    What is not a regular file counts as damaged: a pipe would have its reader wait for ever.
+    """
+    if file.exists() and not file.is_file():
+        return True
     named = NAMED.fullmatch(file.name)
     if named is None:
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ringcast.journal.format.files import Files, publish
+from ringcast.journal.format.files import Files, publish, read_whole
 from ringcast.journal.format.layout import Layout, temporary
 from ringcast.journal.format.manifest import Segment, segment_of_line
 
@@ -43,7 +43,7 @@ def read_checkpoint(path: Path, known: Mapping[str, Segment]) -> dict[str, Segme
 def lines_of(path: Path) -> dict[str, bytes]:
     """The lines by the names of their segments, as they are; {} when there is none."""
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except FileNotFoundError:
         return {}
     return {_name_in(line, path): line for line in content.splitlines(keepends=True)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,14 +30,19 @@ class Files:
     def create(self, path: Path, *, new: bool) -> int:
         """Open for writing from empty; with `new`, FileExistsError when the name is taken.
 
-        Only this user can read it: a journal holds all that a group says.
+        Only this user can read it: a journal holds all that a group says. A link that others have
+        put there is not followed, or a file elsewhere would be emptied.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if new else os.O_TRUNC)
-        return os.open(path, flags, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(path, flags | (os.O_EXCL if new else os.O_TRUNC), 0o600)
 
     def open(self, path: Path) -> int:
-        """Open what exists, for locking."""
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        """Open what exists, for locking. Raises JournalError for what is not a regular file."""
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise JournalError(f"{path} is not a regular file: move it away")
+        return fd
 
     def lock(self, fd: int, *, shared: bool = False) -> bool:
         """Take the lock that shows that a file's writer is alive; False when another has it.
@@ -79,6 +85,23 @@ class Files:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def read_whole(path: Path) -> bytes:
+    """The contents of a file that any process may have put there.
+
+    Only a regular file is read: a pipe would have its reader wait for ever, and a device has no
+    end. Raises JournalError, and OSError when it is not there.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > WHOLE_BYTES_MAX:
+        os.close(fd)
+        raise JournalError(
+            f"{path} is not a regular file of up to {WHOLE_BYTES_MAX:,} bytes: move it away"
+        )
+    with os.fdopen(fd, "rb") as file:
+        return file.read(WHOLE_BYTES_MAX)
 
 
 def publish(files: Files, temporary: Path, final: Path, pieces: Iterable[Unsynced]) -> int:
@@ -156,3 +179,5 @@ def sentences(root: Path, failed: Callable[[], None] | None = None) -> Iterator[
 
 
 CREATE_ATTEMPTS = 16
+WHOLE_BYTES_MAX = 2**28
+"""Bytes of a manifest or checkpoint: of a journal with a million segments that were compacted."""

@@ -93,7 +93,7 @@ def is_segment_name(name: str) -> bool:
     return _SEGMENT.fullmatch(name) is not None
 
 
-_SEGMENT = re.compile(r"[0-9a-f]{16}-[A-Za-z0-9-]{0,32}-[0-9]{8,}(to[0-9]{8,})?")
+_SEGMENT = re.compile(r"[0-9a-f]{16}-[A-Za-z0-9-]{0,32}-[0-9]{8,18}(to[0-9]{8,18})?")
 
 
 def numbers_of(name: str) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def covers(compacted: str, name: str) -> bool:
     return stem == other and first <= least <= most <= last and compacted != name
 
 
-_NUMBERS = re.compile("-([0-9]{8,})(?:to([0-9]{8,}))?$")
+_NUMBERS = re.compile("-([0-9]{8,18})(?:to([0-9]{8,18}))?$")
 
 
 def number_of(name: str, stem: str) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ringcast.journal.format.coverage import CoveredRange, ViewDigest
 from ringcast.journal.format.errors import JournalError
-from ringcast.journal.format.files import Files, publish
+from ringcast.journal.format.files import Files, publish, read_whole
 from ringcast.journal.format.layout import Layout, name_of, stem_of, temporary
 from ringcast.journal.format.members import SeenMembers, from_json, to_json
 from ringcast.journal.format.spans import Spans, from_text, normal, to_text
@@ -99,7 +99,7 @@ def segment_of_line(line: bytes, path: Path) -> Segment:
     """The segment of a line in this file; raises JournalError."""
     try:
         return _segment_from_json(_checked(json.loads(line), path))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG_CONTENT as error:
         raise _no_manifest(path) from error
 
 
@@ -120,7 +120,7 @@ def read_segment(path: Path) -> Segment:
     content = _load(path)
     try:
         return _segment_from_json(content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG_CONTENT as error:
         raise _no_manifest(path) from error
 
 
@@ -133,7 +133,7 @@ def read_removed(path: Path) -> Removed:
             raise _no_manifest(path)
         cover = _spans_from_json(content["removed"])
         members = from_json(content.get("members", []))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG_CONTENT as error:
         raise _no_manifest(path) from error
     return Removed(group, cover, tuple(map(str, names)), members)
 
@@ -210,8 +210,8 @@ def _dump(content: Mapping[str, object]) -> bytes:
 
 def _load(path: Path) -> dict[str, object]:
     try:
-        content = _table(json.loads(path.read_bytes()))
-    except (ValueError, TypeError, IsADirectoryError) as error:
+        content = _table(json.loads(read_whole(path)))
+    except _WRONG_CONTENT as error:
         raise _no_manifest(path) from error
     return _checked(content, path)
 
@@ -260,6 +260,8 @@ def _table(value: object) -> dict[str, object]:
     return value
 
 
+_WRONG_CONTENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a manifest raises that is another thing, or nested beyond all measure."""
 FORMAT = 2
 FORMATS = (1, FORMAT)
 """Those that can be read; the first had no members, no times of sending, no names of senders."""

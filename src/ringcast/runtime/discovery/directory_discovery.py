@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import stat
 import time
@@ -31,7 +32,7 @@ SUFFIX = ".member"
 SIZE_MAX = 4_096
 """Bytes of one file; larger ones belong to others."""
 NOTICES_MAX = 1_024
-"""Files that are read."""
+"""Files that are read at one look."""
 LOOK_SECONDS = 0.2
 """Seconds between two looks while there is no group yet."""
 STALE_AFTER = 12
@@ -155,7 +156,9 @@ def read_notices(directory: str) -> list[Notice]:
 
 def _notices(directory: Path, now: float) -> Iterator[tuple[Path, Notice]]:
     names = sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name))
-    for name in names[:NOTICES_MAX]:
+    if len(names) > NOTICES_MAX:  # Others each time, so that none is always left out.
+        names = random.sample(names, NOTICES_MAX)
+    for name in names:
         path = directory / name
         notice = _read(path, now)
         if notice is not None:
@@ -171,12 +174,15 @@ def _read(path: Path, now: float) -> Notice | None:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with open(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         is_ours = stat.S_ISREG(found.st_mode) and not path.name.startswith(".")
-        data = file.read(SIZE_MAX + 1) if is_ours else b""
-    texts = _parse(data)
-    return Notice(*texts, now - found.st_mtime)
+        data = os.read(fd, SIZE_MAX + 1) if is_ours else b""
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return Notice(*_parse(data), now - found.st_mtime)
 
 
 def _parse(data: bytes) -> tuple[str, str, str]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.runtime.net.connection import Connection
+from ringcast.runtime.net.known_places import KnownPlaces
 
-PEERS_MAX = 4_096
-"""Members whose endpoints are remembered; when there are more, the oldest are forgotten."""
+FAILED_MAX = 4_096
+"""Endpoints whose calls failed that are remembered."""
 CROSSING_SECONDS = 2.0
 """Two calls, one from each side, cross each other if they are made within this time."""
 RETRY_MIN = 0.05
@@ -25,7 +26,7 @@ class ConnectionTable:
         self._by_fd: dict[int, Connection] = {}
         self._by_address: dict[Address, Connection] = {}
         self._by_endpoint: dict[str, Connection] = {}
-        self._endpoints: dict[Address, str] = {}
+        self._endpoints = KnownPlaces[str]()
         self._unknown: dict[Connection, float] = {}
 
     def __len__(self) -> int:
@@ -83,14 +84,12 @@ class ConnectionTable:
         goes.retiring = True
         return goes
 
-    def learn(self, peer: Peer) -> None:
-        """Remember where a member is reached."""
-        self._endpoints.pop(peer.address, None)
-        if len(self._endpoints) >= PEERS_MAX:
-            del self._endpoints[next(iter(self._endpoints))]
-        self._endpoints[peer.address] = peer.endpoint
+    def learn(self, peer: Peer, is_claim: bool = False) -> None:
+        """Remember where a member is reached; `is_claim` for a process outside the view, whose
+        connection is not the one to an endpoint just because it says so."""
+        self._endpoints.put(peer.address, peer.endpoint, is_claim)
         known = self._by_address.get(peer.address)
-        if known is not None:
+        if known is not None and not is_claim:
             self._by_endpoint.setdefault(peer.endpoint, known)
 
     def endpoint(self, address: Address) -> str | None:
@@ -104,7 +103,7 @@ class ConnectionTable:
         known = self._by_address.get(target)
         if known is not None:
             return known
-        called = self._by_endpoint.get(self._endpoints.get(target, ""))
+        called = self._by_endpoint.get(self._endpoints.get(target) or "")
         return called if called is not None and called.address is None else None
 
     def crash_hints(self, connection: Connection, reason: str) -> list[str]:
@@ -153,7 +152,7 @@ class RetrySchedule:
         count = min(self.failures(endpoint) + 1, 16)
         pause = min(RETRY_MIN * 2.0 ** (count - 1), self._retry_max) * spread
         self._failed.pop(endpoint, None)
-        if len(self._failed) >= PEERS_MAX:
+        if len(self._failed) >= FAILED_MAX:
             del self._failed[next(iter(self._failed))]
         self._failed[endpoint] = (count, now + pause)
 

@@ -139,7 +139,7 @@ class TcpTransport:
     def learn(self, peer: Peer, is_claim: bool = False) -> None:
         """Remember where a member is."""
         with self._lock:
-            self._table.learn(peer)
+            self._table.learn(peer, is_claim)
 
     def use(self, placement: object, /) -> None:
         """Nothing: datagrams of this transport are copied from a buffer of its own."""

@@ -32,6 +32,7 @@ from ringcast.runtime.net.endpoints import (
     interface_index,
     join_endpoint,
 )
+from ringcast.runtime.net.known_places import KnownPlaces
 from ringcast.runtime.net.offload import (
     ANCILLARY_SIZE,
     SEGMENT_SIZE_MAX,
@@ -56,8 +57,8 @@ from ringcast.runtime.net.transport import Guard
 from ringcast.transports import Udp
 
 DATAGRAM_MAX = 65_536
-PEERS_MAX = 4_096
-"""Members and sources that are remembered; beyond it the oldest are forgotten."""
+SOURCES_MAX = 4_096
+"""Sources that are remembered, and endpoints of places."""
 SMALL = 10_000
 """After a datagram below this size it is likely that no other has come yet, in bytes."""
 GATHER_MAX = 512
@@ -83,7 +84,7 @@ class UdpTransport:
         self.endpoint = ""
         self._ready = select.poll()
         self._sockets: list[socket.socket] = []
-        self._peers: dict[Address, tuple[SocketAddress, ...]] = {}
+        self._peers = KnownPlaces[SocketAddress]()
         self._heard: set[Address] = set()
         """Peers whose address is the one that their datagrams come from."""
         self._unresolved: dict[Address, Peer] = {}
@@ -218,11 +219,11 @@ class UdpTransport:
             return
         addresses = self._resolver.lookup(peer.endpoint)
         if addresses:
-            self._remember(peer.address, addresses[:1])
-            if len(self._endpoints) >= PEERS_MAX:
+            self._remember(peer.address, addresses[0], is_claim)
+            if len(self._endpoints) >= SOURCES_MAX:
                 self._endpoints.clear()
             self._endpoints[addresses[0]] = peer.endpoint
-        elif len(self._unresolved) < PEERS_MAX:
+        elif len(self._unresolved) < SOURCES_MAX:
             self._unresolved[peer.address] = peer
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
@@ -335,17 +336,18 @@ class UdpTransport:
             if self._everybody:
                 return self._everybody
             known = self._peers
-            return [known[member][0] for member in members if member in known]
+            return [place for member in members if (place := known.get(member)) is not None]
         if isinstance(target, str):
             return self._resolver.lookup(target)
-        addresses = self._peers.get(target, ())
-        if not addresses and target in self._unresolved:
+        place = self._peers.get(target)
+        if place is None and target in self._unresolved:
             self.learn(self._unresolved.pop(target))
-            addresses = self._peers.get(target, ())
-        if not addresses:
+            place = self._peers.get(target)
+        if place is None:
             self.counters["dropped_unknown_target"] += 1
             self._sources.clear()  # So that it is learned when it is heard again.
-        return addresses
+            return ()
+        return (place,)
 
     def _is_too_large(self, nbytes: int) -> bool:
         """Whether a datagram does not fit the interface, whose MTU may have changed; the member is
@@ -474,21 +476,18 @@ class UdpTransport:
         address = source_of(data) if self._guard is None else None
         if address is None:
             return  # In a closed group, who is where is read from sealed frames only.
-        if len(self._sources) >= PEERS_MAX:
+        if len(self._sources) >= SOURCES_MAX:
             self._sources.clear()
         self._sources[source] = address
         if address not in self._peers:
-            self._remember(address, (source,))
+            self._remember(address, source, is_claim=True)
             self._heard.add(address)
 
-    def _remember(self, address: Address, addresses: tuple[SocketAddress, ...]) -> None:
-        self._peers.pop(address, None)
+    def _remember(self, address: Address, place: SocketAddress, is_claim: bool) -> None:
         self._heard.discard(address)
-        if len(self._peers) >= PEERS_MAX:
-            oldest = next(iter(self._peers))
-            del self._peers[oldest]
-            self._heard.discard(oldest)
-        self._peers[address] = addresses
+        forgotten = self._peers.put(address, place, is_claim)
+        if forgotten is not None:
+            self._heard.discard(forgotten)
 
 
 _NOWHERE = Placement()

@@ -70,12 +70,15 @@ def compact_traces(
 
 
 def _directories(root: Path) -> Iterator[Path]:
-    """The directories with files that can be compacted."""
-    if any(trace_file(path) for path in root.glob("*.parquet")):
-        yield root
-    for path in sorted(root.iterdir()):
-        if path.is_dir() and not path.name.startswith((".", "_")):
-            yield from _directories(path)
+    """The directories with files that can be compacted. Links are not followed: they may lead
+    elsewhere, or back."""
+    waiting = [root]
+    while waiting:
+        directory = waiting.pop()
+        if any(trace_file(path) for path in directory.glob("*.parquet")):
+            yield directory
+        below = [path for path in directory.iterdir() if path.is_dir() and not path.is_symlink()]
+        waiting += sorted(path for path in below if not path.name.startswith((".", "_")))[::-1]
 
 
 def _compact(directory: Path, target: int, files: Files) -> CompactedTrace:

@@ -21,7 +21,9 @@ def reading(directories: Iterable[Path]) -> Iterator[None]:
     with ExitStack() as stack:
         for directory in sorted(set(directories)):
             try:
-                fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fd = os.open(
+                    directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+                )
             except OSError:
                 continue
             stack.callback(os.close, fd)

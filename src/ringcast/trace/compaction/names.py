@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 NAME = re.compile(
-    r"(?P<member>[0-9a-f]{16})-(?P<first>[0-9]{6,})(to(?P<last>[0-9]{6,}))?"
+    r"(?P<member>[0-9a-f]{16})-(?P<first>[0-9]{6,18})(to(?P<last>[0-9]{6,18}))?"
     r"-(?P<checksum>[0-9a-f]{8})\.parquet"
 )
-COMPACTED = r"^[0-9a-f]{16}-[0-9]{6,}to[0-9]{6,}-[0-9a-f]{8}[.]parquet$"
+COMPACTED = r"^[0-9a-f]{16}-[0-9]{6,18}to[0-9]{6,18}-[0-9a-f]{8}[.]parquet$"
 """The same for compacted files only, as Spark understands it."""
 
 

@@ -84,6 +84,25 @@ def test_what_is_no_notice_is_passed_over(data: bytes, tmp_path: Path) -> None:
     assert [notice.name for notice in found] == ["m1"]
 
 
+def test_what_others_put_there_keeps_no_member_from_being_found(tmp_path: Path) -> None:
+    one = entry(tmp_path, 5)
+    (tmp_path / f"{1:016x}.member").mkdir()
+    os.mkfifo(tmp_path / f"{2:016x}.member")
+    (tmp_path / f"{3:016x}.member").symlink_to("/dev/zero")
+    assert [notice.endpoint for notice in one.read(60.0)] == ["10.0.0.5:7"]
+
+
+def test_many_files_of_others_keep_no_member_from_being_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringcast.runtime.discovery.directory_discovery.NOTICES_MAX", 8)
+    for number in range(16):
+        (tmp_path / f"{number:016x}.member").write_text("{}")
+    one = entry(tmp_path, 99)
+    looks = [one.read(60.0) for _ in range(200)]
+    assert any(looks), "each look is at half of the files, by chance"
+
+
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is a file: name a directory"):

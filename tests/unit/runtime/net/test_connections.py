@@ -65,6 +65,19 @@ def test_a_hello_in_the_name_of_a_connected_member_takes_nothing_over(
     assert len(table) == 0
 
 
+def test_a_claim_to_be_at_an_endpoint_takes_nothing_that_is_sent_there(
+    made: list[socket.socket],
+) -> None:
+    table, stranger = ConnectionTable(LOW), call(made, None)
+    table.add(stranger)
+    table.introduce(stranger, HIGH)
+    table.learn(Peer(HIGH, "", "seed:1"), is_claim=True)
+    assert table.find("seed:1") is None
+    assert table.find(HIGH) is stranger
+    table.learn(Peer(HIGH, "", "seed:1"))  # A view says so.
+    assert table.find("seed:1") is stranger
+
+
 def test_a_late_hello_does_not_retire_our_own_call(made: list[socket.socket]) -> None:
     table = ConnectionTable(HIGH)
     ours, forged = call(made, "there:1"), call(made, None)

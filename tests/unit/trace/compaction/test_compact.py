@@ -1,6 +1,7 @@
 """Compaction of traces: the same rows in fewer files, whatever dies when, beside who writes."""
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -48,6 +49,22 @@ def rows(directory: Path) -> list[Row]:
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name[:-17] for path in directory.glob("*.parquet"))
+
+
+def test_links_and_pipes_lead_a_compaction_nowhere(tmp_path: Path) -> None:
+    """A link back would be followed without an end, and one elsewhere to files of others."""
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    write(root, 7, 1, 4)
+    write(elsewhere, 7, 1, 4)
+    kept = names(elsewhere)
+    for number in range(3):
+        (root / f"back{number}").symlink_to(root)
+    (root / "away").symlink_to(elsewhere)
+    assert compact_traces(root).before == 4
+    assert names(elsewhere) == kept
+    os.mkfifo(root / f"{7:016x}-000004-00000000.parquet")
+    with pytest.raises(ConfigError, match="is damaged"):
+        compact_traces(root)
 
 
 def test_the_files_of_each_member_become_one(tmp_path: Path) -> None:
