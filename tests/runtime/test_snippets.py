@@ -116,7 +116,7 @@ SNIPPETS = (
     Snippet(page="how-to/tune", index=0, after='assert spec["NakAck4"].capacity == 10_000'),
     Snippet(
         page="journal",
-        index=1,
+        index=2,
         before="from ringcast import Address\nfrom ringcast.journal import JournalWriter\n"
         'JournalWriter("journal/", "prices", Address(1)).close()',
     ),
@@ -184,8 +184,9 @@ NOT_RUN = {
     ("audit", 1): "needs Spark; tests/spark/test_follow.py makes the like calls",
     ("audit", 2): "names arguments without values; tests/unit/trace has them",
     ("journal", 0): "names arguments without values; tests/unit/journal has them",
-    ("journal", 2): "needs Spark; tests/spark/test_source.py makes the like calls",
+    ("journal", 1): "needs Spark and S3; tests/spark/test_object_store.py makes the like calls",
     ("journal", 3): "needs Spark; tests/spark/test_source.py makes the like calls",
+    ("journal", 4): "needs Spark; tests/spark/test_source.py makes the like calls",
     ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the like calls",
     ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the like calls",
 }

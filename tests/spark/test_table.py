@@ -1,6 +1,9 @@
 """A journal as a table of Parquet files: the same rows as from the source, read by Spark itself."""
 
+import logging
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +18,7 @@ from tests.unit.journal.support import expected
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-ALL = expected(7, 1, 60) + expected(8, 5, 5)
+ALL = expected(7, 1, 60) + expected(8, 1, 9)
 
 
 @pytest.fixture
@@ -27,9 +30,9 @@ def overlapping(tmp_path: Path) -> Path:
         JournalWriter(journal, "prices", 2) as other,
     ):
         fill(one, 7, 1, 30)
-        fill(other, 7, 21, 50)
-        fill(one, 7, 41, 60)
-        fill(other, 8, 5, 5)
+        fill(other, 7, 21, 60)
+        fill(one, 8, 1, 4)
+        fill(other, 8, 1, 9)
     return journal
 
 
@@ -37,7 +40,7 @@ def test_each_message_is_there_once(source: SparkSession, overlapping: Path) -> 
     frame = rs.journal(source, overlapping)
     assert frame.schema == SCHEMA
     assert rows(frame) == ALL
-    assert rows(frame.where("sender = 8")) == expected(8, 5, 5)
+    assert rows(frame.where("sender = 8")) == expected(8, 1, 9)
     assert sum(segment.rows for segment in Journal(overlapping).segments) > len(ALL)
     by_source = source.read.format("ringcast").load(str(overlapping))
     assert sorted(frame.collect()) == sorted(by_source.collect())
@@ -52,6 +55,37 @@ def test_spark_reads_only_what_a_query_needs(source: SparkSession, overlapping: 
     assert plan.count("ReadSchema: struct<sender:bigint,seqno:bigint>") == plan.count("ReadSchema")
     assert "EqualTo(sender,7)" in plan
     assert "Python" not in plan
+
+
+def test_segments_that_cannot_match_are_left_out(
+    source: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By their manifests; the log says how many are read."""
+    caplog.set_level(logging.INFO, "ringcast.spark")
+    journal = tmp_path / "journal"
+    with JournalWriter(journal, "prices", 1) as writer:
+        for sender in range(1, 11):
+            times = {"sent_at": sender * 1_000_000, "delivered_at": sender * 1_000_000 + 5}
+            writer.append(1, 1, sender, 1, [b"x"] * 20, **times)
+            writer.seal()
+    nine, ten = (datetime(1970, 1, 1, second=second, tzinfo=UTC) for second in (9, 10))
+    asked: list[tuple[dict[str, Any], int, int]] = [
+        ({}, 10, 200),
+        ({"sender": 7}, 1, 20),
+        ({"sender": [2, 3, 99], "seqno": (16, None)}, 2, 10),
+        ({"group": "other"}, 0, 0),
+        ({"seqno": (None, 5)}, 10, 50),
+        ({"sent_at": (nine, None)}, 2, 40),
+        ({"sender": {9, 10}, "sent_at": (None, nine)}, 1, 20),
+        ({"delivered_at": (nine, ten)}, 1, 20),
+        ({"recorder": 2}, 0, 0),
+    ]
+    for conditions, segments, count in asked:
+        assert rs.journal(source, journal, **conditions).count() == count, conditions
+        assert caplog.messages[-1] == f"reading {segments} of 10 segments in {journal}"
+    for wrong in ({"price": 1}, {"sender": "ann"}, {"sent_at": 5}):
+        with pytest.raises(ConfigError, match=r"a journal (cannot be|is) asked for"):
+            rs.journal(source, journal, **wrong)
 
 
 def test_an_empty_journal_has_the_columns(source: SparkSession, tmp_path: Path) -> None:

@@ -57,8 +57,6 @@ def register(spark: SparkSession) -> None:
     from ringcast.spark.source import RingcastDataSource
     from ringcast.spark.travel import take_along
 
-    # Without it Spark refuses every source that can take filters.
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(RingcastDataSource)
     if not is_remote(spark):  # Over Spark Connect it has to be installed there.
         take_along(spark)

@@ -3,12 +3,15 @@
 The work is planned from manifests on the driver: which segment gives which seqnos of which sender,
 so that the union of all recorders has each message once and no shuffle is needed. A task reads its
 slices and yields Arrow batches. Nothing is shared between the two but what a partition carries.
+
+The reader takes no filters from Spark, which keeps one plan per DataFrame of a source in Python: a
+second query over the same DataFrame would get the rows that the first one's filters had left.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +20,6 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -40,13 +42,11 @@ from ringcast.journal.format.errors import DataLost
 from ringcast.journal.format.layout import journal_at
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.read.plan import Slice, assign
-from ringcast.journal.read.prune import Conditions, prune
 from ringcast.journal.read.remote import open_journal
 from ringcast.journal.read.stream import JournalStream, Offset
 from ringcast.spark.catalog import is_table, options_in, table_options, with_options
 from ringcast.spark.members import MEMBERS, MembersReader
 from ringcast.spark.options import SinkOptions, SourceOptions
-from ringcast.spark.pushdown import conditions_of
 from ringcast.spark.sink import GroupStreamWriter, GroupWriter
 
 if TYPE_CHECKING:
@@ -135,24 +135,16 @@ class JournalReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._conditions = Conditions()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what can be left out; Spark still applies every filter to what is read."""
-        self._conditions = conditions_of(filters)
-        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The work, by segment, without the segments that the filters rule out."""
+        """The work, by segment."""
         journal = open_journal(self._options.path)
         slices, _ = assign(journal.segments, journal.cover)
-        left = prune(slices, self._conditions)
-        log.info("reading %d of %d segments in %s", len(left), len(slices), self._options.path)
-        return _partitions(left, self._options)
+        return _partitions(slices, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, on an executor."""
-        return _read(partition, self._options, self._columns, self._conditions)
+        return _read(partition, self._options, self._columns)
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -230,10 +222,7 @@ def _partitions(slices: Sequence[Slice], options: SourceOptions) -> list[InputPa
 
 
 def _read(
-    partition: InputPartition,
-    options: SourceOptions,
-    columns: Sequence[str],
-    conditions: Conditions | None = None,
+    partition: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     from ringcast.journal.read.rows import read_rows
 
@@ -241,7 +230,7 @@ def _read(
     parts = partition.parts if isinstance(partition, JournalPartition) else ()
     for part in parts:
         try:
-            yield from read_rows(options.path, part.segment, part.senders, columns, conditions)
+            yield from read_rows(options.path, part.segment, part.senders, columns)
         except DataLost:
             if options.fail_on_loss:
                 raise

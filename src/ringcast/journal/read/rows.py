@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,6 @@ from ringcast.journal.format.parquet_bounds import (
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.format.table import FIRST_SCHEMA, GROUP_BYTES_MAX, MICROSECONDS, SCHEMA
 from ringcast.journal.read.plan import Slice
-from ringcast.journal.read.prune import ANY, Conditions
 from ringcast.journal.read.reader import Root
 
 Place = Path | str
@@ -53,20 +52,14 @@ def read_rows(
     name: str,
     senders: Mapping[int, Spans] | None,
     columns: Sequence[str],
-    conditions: Conditions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a segment that these spans take, or all; see `read_slice`.
-
-    Row groups that the conditions rule out are not read. Other rows are not filtered by them.
-    """
+    """The rows of a segment that these spans take, or all; see `read_slice`."""
     there = located(root, name)
     with open_segment(root, there.name) as file:
         known = file.schema_arrow.names
         needed = [n for n in known if n in columns or (senders is not None and n in KEYS)]
         for group, first, last in _row_groups(file, there):
             path = place_of(root, there.name)
-            if conditions and not _can_match(file, group, path, conditions):
-                continue
             for batch in _batches(file, group, needed or KEYS, path, slice(first, last)):
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
                 if taken.num_rows:
@@ -221,25 +214,6 @@ def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArra
         inside = pc.and_(pc.greater_equal(seqno, first), pc.less_equal(seqno, last))
         mask = pc.or_kleene(mask, inside)
     return mask
-
-
-def _can_match(file: pq.ParquetFile, group: int, path: Place, conditions: Conditions) -> bool:
-    """Tell by its numbers whether a row group can hold what is asked for.
-
-    The numbers are read, and not the statistics in the footer, which end the process if crafted.
-    """
-    names = [name for name in FIRST_SCHEMA.names if name in conditions.bounds]
-    for batch in _batches(file, group, names, path, slice(None)) if names else ():
-        if all(conditions.allow(name, *_extremes(batch.column(name))) for name in names):
-            return True
-    return not names
-
-
-def _extremes(column: pa.Array[Any]) -> tuple[int, int]:
-    """The least and the largest number of a column; of one without numbers, all that there are."""
-    found: Any = pc.min_max(column.cast(pa.int64()))
-    least, most = found["min"].as_py(), found["max"].as_py()
-    return ANY if least is None else (least, most)
 
 
 KEYS = ("sender", "seqno")

@@ -89,11 +89,11 @@ def _installed_twice(installs: Sequence[Row], name: Name) -> Iterator[str]:
     for member, key in find_reinstalled(installs):
         views[member].append(key)
     for member, (first, *others) in list(views.items())[:INSTALLED_SHOWN]:
-        view, by = first
-        more = f" and {len(others)} other views" if others else ""
+        number, by = first
+        more = f" and {len(others)} others" if others else ""
         yield (
-            f"{name(member)} installed view {view} of {name(by)}{more} more than once: two runs or "
-            "two members wrote under one address. Its other violations may follow from that."
+            f"{name(member)} installed view {number} of {name(by)}{more} more than once: two runs "
+            "or two members wrote under one address. Its other violations may follow from that."
         )
     if len(views) > INSTALLED_SHOWN:
         yield f"So did {len(views) - INSTALLED_SHOWN} other members."
