@@ -10,8 +10,8 @@ import inspect
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +20,11 @@ from ringcast.core.stack.part import Spec
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.spec import StackSpec
 
-DEFAULT, PRESET, FILE = "default", "preset", "file"
+DEFAULT, PRESET, FILE, ARGUMENT = "default", "preset", "file", "argument"
 """Where a value may have come from."""
+
+ALIKE = " The same at all members: one with another value cannot join."
+"""Added to the sentence of a setting that all members need alike."""
 
 _UNITS = (
     *("seconds", "bytes", "messages", "datagrams", "gaps"),
@@ -38,7 +41,7 @@ class Setting:
     unit: str
     """What is counted; empty for texts, switches and ports."""
     source: str
-    """"default", "preset" or "file"."""
+    """"default", "preset", "file" or "argument"."""
     about: str
     """The sentence under the field."""
 
@@ -82,8 +85,18 @@ class Explanation:
         return differences(self.spec)
 
 
-def explain(name: str) -> Explanation:
-    """Explain a preset, or the stack in a TOML file. Raises ConfigError."""
+def explain(name: str, change: Callable[[StackSpec], StackSpec] | None = None) -> Explanation:
+    """Explain a preset, or the stack in a TOML file, with a change to it. Raises ConfigError."""
+    explanation = _as_named(name)
+    if change is None:
+        return explanation
+    spec = change(explanation.spec)
+    before = {protocol.name: protocol for protocol in explanation.protocols}
+    changed = (_marked(part, before.get(type(part).__name__)) for part in spec)
+    return Explanation(name, spec, explanation.promise, tuple(changed))
+
+
+def _as_named(name: str) -> Explanation:
     if name in presets.PRESETS:
         make = presets.PRESETS[name]
         spec = make()
@@ -98,6 +111,19 @@ def explain(name: str) -> Explanation:
     tables: dict[str, dict[str, object]] = tomllib.loads(Path(name).read_text())
     given = {type(spec[table]).__name__: settings for table, settings in tables.items()}
     return Explanation(name, spec, "", _protocols(spec, given))
+
+
+def _marked(part: Spec, before: Protocol | None) -> Protocol:
+    """A protocol of a changed stack; what the change has set comes from an argument."""
+    after = _protocol(part, {type(part).__name__: {}})
+    known = {setting.name: setting for setting in (before or explain_protocol(type(part))).settings}
+    settings = (
+        known[setting.name]
+        if setting.value == known[setting.name].value
+        else replace(setting, source=ARGUMENT)
+        for setting in after.settings
+    )
+    return replace(after, settings=tuple(settings))
 
 
 def explain_protocol(kind: type[Spec]) -> Protocol:
@@ -188,7 +214,7 @@ def _protocol(part: Spec, given: dict[str, dict[str, object]] | None) -> Protoco
             source = FILE if key in given[name] else DEFAULT
         else:
             source = DEFAULT if value == defaults[key] else PRESET
-        about = abouts.get(key, "")
+        about = abouts.get(key, "") + (ALIKE if key in part.alike else "")
         settings.append(Setting(key, value, unit(key, value, about), source, about))
     summary = (inspect.getdoc(part) or "").partition("\n\n")[0]
     return Protocol(name, part.role, " ".join(summary.split()), tuple(settings))

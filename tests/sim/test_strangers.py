@@ -265,3 +265,25 @@ def test_claims_to_be_at_the_endpoints_of_members_remove_nobody() -> None:
         assert len(world.members["a"].views[-1].members) == 3
 
     assert rate_beside(attack, 10) > 0.9
+
+
+@BOTH
+def test_a_stranger_does_not_repair_in_the_name_of_a_member(
+    preset: Callable[[], StackSpec],
+) -> None:
+    """A member that waits for a crashed sender's last message gets it from a survivor only."""
+    world = World(9, preset())
+    a, _, c = world.join("a", "b", "c")
+    missed = world.drop(lambda f: (f.kind, f.target) == ("DATA", "a") and f.source in "bc")
+    c.send(b"true")
+    world.run(0.001)
+    c.crash()
+    world.run_until(lambda: bool(multicast(a)._flush.holders), 10.0)
+    assert a.view is not None
+    frame = Data(a.view.id, 0, c.me, 1, 0, 0, 0, [b"false"], 5)
+    world.inject(datagram(STRANGER, frame), a)
+    world.run(0.01)
+    missed.remove()
+    world.run_until(lambda: len(a.view or ()) == 2, 10.0)
+    assert [message.payload for message in a.delivered] == [b"true"]
+    assert world.check() == []

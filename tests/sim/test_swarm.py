@@ -4,10 +4,13 @@ checked.
 `make swarm SEEDS=2000` runs more of them. A failure names the command that repeats it.
 """
 
+from argparse import Namespace
+from functools import partial
 from random import Random
 
 import pytest
 
+from ringcast.cli.stack import changed_spec
 from ringcast.sim.swarm.plan import draw_plan
 from ringcast.sim.swarm.run import describe, run_seed, run_seeds
 from tests.seeds import quick_first
@@ -40,3 +43,21 @@ def test_a_seed_says_what_it_draws() -> None:
     one, other = (describe(draw_plan(seed, Random(f"{seed}/swarm"))) for seed in (1, 2))
     assert "Membership(" in one
     assert one != other
+
+
+def test_a_change_is_made_to_every_stack_that_can_have_it() -> None:
+    change = partial(
+        changed_spec, arguments=Namespace(added=["Sequencer"], dropped=[], settings=[])
+    )
+    verdicts = list(run_seeds(0, 12, jobs=1, change=change))
+    assert 0 < sum(verdict.is_left_out for verdict in verdicts) < 12
+    for verdict in verdicts:
+        assert verdict.problems == []
+        if not verdict.is_left_out:
+            spec = draw_plan(verdict.seed, Random(f"{verdict.seed}/swarm"), change).spec
+            assert "Sequencer" in [type(protocol).__name__ for protocol in spec]
+
+
+def test_some_runs_have_a_state() -> None:
+    drawn = [draw_plan(seed, Random(f"{seed}/swarm")).states for seed in range(50)]
+    assert 3 < sum(drawn) < 25

@@ -6,7 +6,7 @@ import pytest
 
 from ringcast import ConfigError, StackSpec, presets
 from ringcast.core.reliable.ticker import ACK_SECONDS
-from ringcast.explain import Protocol, Setting, explain, sentences, to_text, to_toml, unit
+from ringcast.explain import ALIKE, Protocol, Setting, explain, sentences, to_text, to_toml, unit
 from ringcast.layers.multicast.flight_control import PACKET_BYTES_MAX
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.protocols import named, names
@@ -67,8 +67,9 @@ def test_where_the_values_of_a_file_come_from(tmp_path: Path) -> None:
     lines = presets.lan().replace(capacity=10).to_toml().splitlines()
     path.write_text("\n".join(line for line in lines if not line.startswith("mtu")))
     protocols = explain(str(path)).protocols
+    about = sentences(named("NakAck4"))["capacity"] + ALIKE
     assert setting(protocols, "NakAck4", "capacity") == Setting(
-        "capacity", 10, "messages", "file", sentences(named("NakAck4"))["capacity"]
+        "capacity", 10, "messages", "file", about
     )
     assert setting(protocols, "Wire", "mtu").source == "default"
 

@@ -11,8 +11,9 @@ from ringcast.errors import Closed, Timeout
 from ringcast_bench.job import Job, Report
 from ringcast_bench.member.common import name_of, stack_of, wait_for_view
 
-SEND_PAUSE = 0.002
-"""Seconds between two messages."""
+SEND_PAUSE, SEND_MEMBERS = 0.002, 5
+"""Seconds between two messages of a member, in a group of up to this many members. In larger ones
+they are longer, so that the machine has as many deliveries to make."""
 LEAVE_AFTER = 0.5
 """Seconds after which a member leaves whose job says so (`api` is "leave")."""
 
@@ -38,11 +39,12 @@ class Witness:
         began = now = time.monotonic()
         leave_at = began + LEAVE_AFTER if self._job.api == "leave" else float("inf")
         payload = bytes(self._job.size)
+        pause = SEND_PAUSE * max(1.0, self._job.senders / SEND_MEMBERS) ** 2
         while now < began + self._job.count / 10 and now < leave_at:
             self._group.send(payload)
             after = time.monotonic()
             self._longest = max(self._longest, after - now)
-            time.sleep(SEND_PAUSE)
+            time.sleep(pause)
             now = time.monotonic()
         acted = time.monotonic()
         if now >= leave_at:

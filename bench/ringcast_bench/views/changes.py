@@ -10,7 +10,10 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from statistics import median
 from typing import cast
 
@@ -81,7 +84,7 @@ class WitnessGroup:
         self._until = time.monotonic() + SECONDS_MAX
         self._enter = namespace.enter
         self._namespace = namespace
-        self.ports = [_free_port() for _ in range(members)]
+        self.ports = _free_ports(members)
         self._stack, self.members = stack, members
         self.children: list[Child] = []
         self.late: list[Child] = []
@@ -142,10 +145,22 @@ class WitnessGroup:
             child.end()
 
 
-def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """Ports that no process has, and that the kernel gives to none that asks for any port."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    with ExitStack() as probes:
+        ports = (port for port in range(first - 1, 1_023, -1) if _is_free(port, probes))
+        return list(islice(ports, count))
+
+
+def _is_free(port: int, probes: ExitStack) -> bool:
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        probe = probes.enter_context(socket.socket(socket.AF_INET, kind))
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def until_view(reports: Sequence[Report], since: float, members: int) -> float:

@@ -107,6 +107,11 @@ def add_spec_arguments(group: _ActionsContainer, without: str) -> None:
     kind.add_argument(
         "--spec", metavar="FILE.toml", help="a stack of your own; `ringcast explain` writes one"
     )
+    add_change_arguments(group)
+
+
+def add_change_arguments(group: _ActionsContainer) -> None:
+    """The arguments that add protocols to a stack, leave some out, and change settings."""
     add_with_argument(group)
     group.add_argument(
         "--without",
@@ -167,6 +172,11 @@ def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
         spec = StackSpec.load(arguments.spec)
     else:
         spec = presets.named(arguments.preset or default)
+    return changed_spec(spec, arguments)
+
+
+def changed_spec(spec: StackSpec, arguments: Namespace) -> StackSpec:
+    """The stack as --without, --with and --set change it. Raises ConfigError."""
     for name in arguments.dropped:
         spec = spec.without(name)
     spec = spec.insert(*added_protocols(arguments.added, spec))

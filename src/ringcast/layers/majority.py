@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import QuorumLost, QuorumRegained
@@ -52,6 +53,8 @@ declare("quorum_lost", "times", "Views that had no majority: sends wait.")
 class Majority(Spec):
     """Sends only in views with a majority of the last agreed view; without this protocol all sides
     of a partition send."""
+
+    alike: ClassVar[tuple[str, ...]] = ("first",)
 
     first: int = 1
     """How many members the first agreed view needs. With 1 each group that begins apart has a

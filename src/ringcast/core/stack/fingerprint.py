@@ -1,6 +1,6 @@
 """The fingerprint of a stack: what all members of a group need to have alike, as a line of text.
 
-large=LargeMessages fragment=Fragment multicast=NakAck4 sequencer=Sequencer
+fragment=Fragment(max_message=256000000) multicast=NakAck4(capacity=16384,retain=True)
 """
 
 from __future__ import annotations
@@ -43,4 +43,20 @@ def _differences(group: dict[str, str], joiner: dict[str, str]) -> Iterator[str]
         elif theirs is None:
             yield f"this member has {own}, and the group does not"
         elif theirs != own:
+            theirs, own = _unlike(theirs, own)
             yield f"the group has {theirs}, and this member has {own}"
+
+
+def _unlike(theirs: str, own: str) -> tuple[str, str]:
+    """Two protocols of one role without the settings that they have in common."""
+    (their_name, their_settings), (own_name, own_settings) = _parts(theirs), _parts(own)
+    if their_name != own_name:
+        return their_name, own_name
+    their_rest = ",".join(setting for setting in their_settings if setting not in own_settings)
+    own_rest = ",".join(setting for setting in own_settings if setting not in their_settings)
+    return f"{their_name}({their_rest})", f"{own_name}({own_rest})"
+
+
+def _parts(protocol: str) -> tuple[str, list[str]]:
+    name, _, settings = protocol.partition("(")
+    return name, settings.removesuffix(")").split(",")

@@ -61,14 +61,14 @@ class Compress(Spec):
 
     algorithm: str = AUTO
     """"zstd", "zlib", or "auto" for zstd where it is installed (Python 3.14, or the extra
-    `ringcast[zstd]`), else zlib. The same at all members: one that lacks it cannot join."""
+    `ringcast[zstd]`), else zlib."""
     threshold: int = 256
     """Bytes of a run below which it is not worth while."""
     level: int = 1
     """How hard to try, 1 to 9: more costs time at the sender and saves a few bytes."""
     max_message: int = 16_000_000
     """The largest message that is compressed, in bytes, and the most that a receiver unpacks from
-    one; larger ones go as they are. The same at all members."""
+    one; larger ones go as they are."""
 
     def __post_init__(self) -> None:
         if self.algorithm == AUTO:

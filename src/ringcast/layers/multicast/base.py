@@ -173,7 +173,8 @@ class ReliableMulticast(Layer):
             return
         view, flush = self._group.view, self._flush
         if source != origin:
-            if origin not in flush.holders and origin not in self._peer_repair.helped:
+            is_wanted = origin in flush.holders or origin in self._peer_repair.helped
+            if not is_wanted or source not in self.windows:
                 self.env.counters["dropped_on_behalf"] += 1
                 return
         elif frame.view != view and not self._early.admit(origin, window, frame):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ringcast.core.model.address import Address
 from ringcast.core.reliable.windows import ReceiveWindow
@@ -41,6 +41,8 @@ FLIGHT_BYTES = 4_000_000
 @dataclass(frozen=True, kw_only=True)
 class NakAck3(MulticastSpec):
     """One table per sender, purged by stability."""
+
+    alike: ClassVar[tuple[str, ...]] = ("capacity", "discard_delivered")
 
     capacity: int = 65_536
     """Messages of one sender that the table holds; at this bound the sender waits for the next

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ringcast.core.model.address import Address
 from ringcast.core.stack.env import Env
@@ -51,6 +52,8 @@ UNICAST_ANNOUNCEMENTS_MAX = 4
 @dataclass(frozen=True, kw_only=True)
 class NakAck4(MulticastSpec):
     """Fixed windows and acks."""
+
+    alike: ClassVar[tuple[str, ...]] = ("capacity", "retain")
 
     max_bytes: int = 16_000_000
     """Bytes that may be outstanding per sender: what it keeps until all members have it, and what a

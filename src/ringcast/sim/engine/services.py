@@ -17,7 +17,7 @@ from ringcast.services.messages import StateEnd, StatePiece, StateRefusal, write
 from ringcast.services.replies import Outcome, Reply
 from ringcast.services.state_chunks import Cutter, piece_size
 from ringcast.services.state_provider import StateTransfer
-from ringcast.services.state_requester import Stage
+from ringcast.services.state_requester import Stage, StateRequester
 from ringcast.sim.engine.log import Log
 from ringcast.sim.engine.sending import SendQueue
 
@@ -39,6 +39,10 @@ class Service:
         """How often a state was begun."""
         self.calls: list[Message] = []
         """The calls that the application was given, in order."""
+        self.hear: Callable[[Event], None] | None = None
+        """Called with each event that the application is given, if set."""
+        self.over_at: float | None = None
+        """When the search for a state had ended, of a newcomer."""
         self._stack, self._queue, self._log = stack, queue, log
         self._answer: Answer | None = None
         self._provide: Provide | None = None
@@ -62,10 +66,15 @@ class Service:
         self._provide, self.correlator.gives = provide, True
 
     @property
+    def requester(self) -> StateRequester:
+        """The search of a newcomer."""
+        assert self.correlator.requester is not None
+        return self.correlator.requester
+
+    @property
     def stage(self) -> Stage:
         """How far a newcomer is with its state."""
-        assert self.correlator.requester is not None
-        return self.correlator.requester.stage
+        return self.requester.stage
 
     @property
     def state(self) -> bytes | None:
@@ -111,6 +120,8 @@ class Service:
             requester.accept()
         if self.reads and requester.stage is Stage.NONE:
             requester.is_told = True
+        if requester.over and self.over_at is None:
+            self.over_at = self._stack.env.now
         if requester.over and self._parked:
             parked, self._parked = self._parked, []
             for event in parked:
@@ -133,6 +144,8 @@ class Service:
             self._serve(event)
         else:
             self._log.add(event)
+            if self.hear is not None:
+                self.hear(event)
 
     # One who is there -----------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from ringcast.sim.engine.member import Member, ProcessState
 from ringcast.sim.engine.network import Fate
 from ringcast.sim.engine.observer import WorldListener
 from ringcast.sim.engine.world import World
+from ringcast.sim.swarm.kept_states import KeptStates
 
 ANY, NOTHING = "*", "-"
 """Stand for any kind or member in `drop`, and for no bytes in `inject`."""
@@ -59,12 +60,19 @@ class ChaosListener:
 class Actions:
     """Performs actions on a world; `recorded` lists those that it has performed."""
 
-    def __init__(self, world: World, listener: ChaosListener, size: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        listener: ChaosListener,
+        size: int,
+        replicas: KeptStates | None = None,
+    ) -> None:
         self.recorded: list[str] = []
         self.size = size
         """Bytes of each message."""
         self._world = world
         self._listener = listener
+        self._replicas = replicas
         self._sent = 0
         self._rules: list[Drop] = []
 
@@ -119,7 +127,9 @@ class Actions:
     # Verbs ----------------------------------------------------------------------------------------
 
     def _do_start(self, words: list[str]) -> None:
-        self._world.start(words[0])
+        member = self._world.start(words[0], state=self._replicas is not None)
+        if self._replicas is not None:
+            self._replicas.add(member, self._world.now)
 
     def _do_run(self, words: list[str]) -> None:
         self._world.run(float(words[0]))
@@ -132,7 +142,10 @@ class Actions:
         self._world.members[words[0]].crash()
 
     def _do_restart(self, words: list[str]) -> None:
-        self._world.members[words[0]].restart()
+        member = self._world.members[words[0]]
+        member.restart()
+        if self._replicas is not None:
+            self._replicas.add(member, self._world.now)
 
     def _do_leave(self, words: list[str]) -> None:
         self._world.members[words[0]].leave()

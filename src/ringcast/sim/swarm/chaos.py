@@ -17,6 +17,7 @@ from ringcast.sim.swarm.actions import ANY, NOTHING, Actions, ChaosListener
 from ringcast.sim.swarm.draw import FIRST_NAMES
 from ringcast.sim.swarm.hostile import STRANGER, Known, draw_datagram, stranger
 from ringcast.sim.swarm.hostile import member as known_to_member
+from ringcast.sim.swarm.kept_states import KeptStates
 
 MEMBERS_MAX = 8
 SIZES = (1, 20, 20, 200, 1_000, 5_000)
@@ -30,12 +31,17 @@ class Chaos:
     """Does things to a world: `act` does one of them."""
 
     def __init__(
-        self, world: World, listener: ChaosListener, rng: Random, hostile: str = ""
+        self,
+        world: World,
+        listener: ChaosListener,
+        rng: Random,
+        hostile: str = "",
+        replicas: KeptStates | None = None,
     ) -> None:
         self._world = world
         self._rng = rng
         self._hostile = hostile
-        self.actions = Actions(world, listener, rng.choice(SIZES))
+        self.actions = Actions(world, listener, rng.choice(SIZES), replicas)
         self._choices: list[Callable[[], object]] = [
             *[self.burst] * 8,
             *[self.whisper] * 2,

@@ -10,6 +10,7 @@ from ringcast import presets
 from ringcast.control.slow_members import SlowMembers
 from ringcast.core.stack.part import Spec
 from ringcast.errors import ConfigError
+from ringcast.guarantees import promises_of
 from ringcast.layers.compress.layer import Compress
 from ringcast.layers.flow.layer import Flow
 from ringcast.layers.large import LargeMessages
@@ -91,6 +92,8 @@ LINKS: Mapping[str, Sequence[object]] = {
 BANDWIDTHS = (None, None, None, 10_000_000.0, 500_000.0)
 HOSTILE_STRANGERS, HOSTILE_MEMBERS = 0.15, 0.1
 """The shares of the seeds that have a hostile stranger, or a hostile member."""
+STATES = 0.3
+"""The share of the seeds with a replicated state, among those that promise everything."""
 NARROW = 0.3
 """The share of the seeds whose datagrams are packets, on paths with rates and queues."""
 PACKETS: Mapping[str, Sequence[float]] = {
@@ -176,6 +179,14 @@ def draw_path(seed: int) -> tuple[dict[str, object], dict[str, float]]:
 def draw_refusals(seed: int) -> bool:
     """Whether the systems of dead members refuse what reaches them; by a generator of its own."""
     return Random(f"{seed}/refusals").random() < 0.5
+
+
+def draw_states(seed: int, spec: StackSpec) -> bool:
+    """Whether members keep a state that newcomers are given; by a generator of its own. Only where
+    everything is promised, else states differ as documented."""
+    promises = promises_of(spec)
+    is_whole = promises.agreement and promises.complete and promises.loopback
+    return is_whole and Random(f"{seed}/states").random() < STATES
 
 
 def draw_hostile(seed: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
@@ -18,9 +18,12 @@ from ringcast.sim.swarm.draw import (
     draw_path,
     draw_refusals,
     draw_spec,
+    draw_states,
 )
 from ringcast.spec import StackSpec
 
+Change = Callable[[StackSpec], StackSpec]
+"""A change to every stack that is drawn; raises ConfigError where it does not fit."""
 EFFORT_MAX = 300_000
 """More instants and frames than that in one run are a storm."""
 
@@ -42,6 +45,8 @@ class Plan:
     """Whether the systems of dead members refuse what reaches them, see `World`."""
     hostile: str = ""
     """The hostile process: "stranger", or the name of a member; empty for none."""
+    states: bool = False
+    """Whether members keep a state that newcomers are given, see `KeptStates`."""
     size: int = 1
     """Bytes of each message."""
     actions: tuple[str, ...] = ()
@@ -102,9 +107,12 @@ def load_plan(path: str) -> Plan:
         raise ConfigError(f"cannot read the plan {path}: it is not text in UTF-8") from None
 
 
-def draw_plan(seed: int, rng: Random) -> Plan:
-    """The stack and the network that a seed draws; the actions are still to be drawn."""
+def draw_plan(seed: int, rng: Random, change: Change | None = None) -> Plan:
+    """The stack and the network that a seed draws; the actions are still to be drawn.
+
+    Raises ConfigError when the change does not fit the stack."""
     spec, bandwidth = draw_spec(rng), draw_bandwidth(rng)
+    spec = spec if change is None else change(spec)
     addresses, link = rng.choice(("small", "random")), draw_link(rng)
     packets, switch = draw_path(seed)
     if bandwidth is not None:
@@ -117,4 +125,5 @@ def draw_plan(seed: int, rng: Random) -> Plan:
         switch=switch,
         refuse=draw_refusals(seed),
         hostile=draw_hostile(seed),
+        states=draw_states(seed, spec) and not draw_hostile(seed),
     )

@@ -12,17 +12,20 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from time import perf_counter
 
-from ringcast.errors import RingcastError
+from ringcast.errors import ConfigError, RingcastError
+from ringcast.services.state_requester import BEGIN_TIMEOUT
 from ringcast.sim.engine.observer import WorldListener
 from ringcast.sim.engine.world import World
 from ringcast.sim.swarm.actions import Actions, ChaosListener
 from ringcast.sim.swarm.chaos import Chaos, end_faults
 from ringcast.sim.swarm.draw import FIRST_NAMES
 from ringcast.sim.swarm.hostile import STRANGER
-from ringcast.sim.swarm.plan import Plan, draw_plan
+from ringcast.sim.swarm.kept_states import KeptStates
+from ringcast.sim.swarm.plan import Change, Plan, draw_plan
 from ringcast.sim.swarm.recovery_bounds import leaving_seconds, reunion_seconds, settling_seconds
 
 STEPS = (5, 30)
@@ -31,10 +34,16 @@ PAUSES = (0.0, 0.0, 0.0003, 0.002, 0.02, 0.2, 0.2, 1.0, 4.0)
 """Virtual seconds between two of them."""
 QUORUM_SECONDS = 5.0
 """Virtual seconds in which the members of one view find out whether they have a majority."""
+STATE_SECONDS = 4 * BEGIN_TIMEOUT
+"""Virtual seconds in which newcomers have a state once the faults have ended."""
 LIAR_TIMEOUTS = 3
 """How many times `change_timeout` a hostile member's proposals may bind the others."""
 CHUNK = 4
 """Seeds that a process is given at a time."""
+
+
+class BrokenState(RingcastError):
+    """Members have other states than they should."""
 
 
 @dataclass
@@ -48,20 +57,32 @@ class SeedVerdict:
     virtual: float = 0.0
     real: float = 0.0
     trace_hash: str = ""
+    is_left_out: bool = False
+    """Whether the change to all stacks does not fit the one that the seed draws."""
 
 
-def run_seed(seed: int, observer: WorldListener | None = None) -> SeedVerdict:
+def run_seed(
+    seed: int, observer: WorldListener | None = None, change: Change | None = None
+) -> SeedVerdict:
     """Run one seed to its end, whatever happens in it."""
-    return record_seed(seed, observer)[1]
+    try:
+        draw_plan(seed, Random(f"{seed}/swarm"), change)
+    except ConfigError:
+        return SeedVerdict(seed, is_left_out=True)
+    return record_seed(seed, observer, change)[1]
 
 
-def record_seed(seed: int, observer: WorldListener | None = None) -> tuple[Plan, SeedVerdict]:
-    """Run one seed; the plan that `replay` repeats it with, and what came of it."""
+def record_seed(
+    seed: int, observer: WorldListener | None = None, change: Change | None = None
+) -> tuple[Plan, SeedVerdict]:
+    """Run one seed; the plan that `replay` repeats it with, and what came of it. Raises ConfigError
+    when the change does not fit the seed's stack."""
     rng = Random(f"{seed}/swarm")
-    plan = draw_plan(seed, rng)
+    plan = draw_plan(seed, rng, change)
     listener = ChaosListener(observer)
     world = plan.world(listener)
-    chaos = Chaos(world, listener, rng, plan.hostile)
+    replicas = KeptStates() if plan.states else None
+    chaos = Chaos(world, listener, rng, plan.hostile, replicas)
     counts: list[int] = []
 
     def count() -> int:
@@ -71,6 +92,7 @@ def record_seed(seed: int, observer: WorldListener | None = None) -> tuple[Plan,
     def work() -> None:
         _act(chaos, rng)
         _recover(world, chaos.actions, count, _hostile_member(plan))
+        _compare_states(world, replicas)
 
     verdict = _judge(seed, world, work, _hostile_member(plan))
     recorded = tuple(chaos.actions.recorded)
@@ -82,26 +104,31 @@ def replay(plan: Plan, observer: WorldListener | None = None) -> tuple[Plan, See
     """Run a plan; the plan without the actions that did not apply, and what came of it."""
     listener = ChaosListener(observer)
     world = plan.world(listener)
-    actions = Actions(world, listener, plan.size)
+    replicas = KeptStates() if plan.states else None
+    actions = Actions(world, listener, plan.size, replicas)
     counts = iter(plan.recovery)
 
     def work() -> None:
         for line in plan.actions:
             actions.replay(line)
         _recover(world, actions, lambda: next(counts, 1), _hostile_member(plan))
+        _compare_states(world, replicas)
 
     verdict = _judge(plan.seed, world, work, _hostile_member(plan))
     return replace(plan, actions=tuple(actions.recorded)), verdict
 
 
-def run_seeds(first: int, count: int, jobs: int) -> Iterator[SeedVerdict]:
+def run_seeds(
+    first: int, count: int, jobs: int, change: Change | None = None
+) -> Iterator[SeedVerdict]:
     """The verdicts of consecutive seeds, in order, from several processes."""
     seeds = range(first, first + count)
+    run = partial(run_seed, change=change)
     if jobs <= 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=CHUNK)
+        yield from pool.map(run, seeds, chunksize=CHUNK)
 
 
 def describe(plan: Plan) -> str:
@@ -173,6 +200,17 @@ def _recover(world: World, actions: Actions, count: Callable[[], int], liar: str
         assert member.view is not None
         actions.send(member, count(), actions.name(member.view.members[-1]))
     world.settle(settling_seconds(world.spec))
+
+
+def _compare_states(world: World, replicas: KeptStates | None) -> None:
+    """Expect that all newcomers have the state, or know that there is none. Raises BrokenState."""
+    if replicas is None or not world.members or not _may_send(world):
+        return
+    what = "all newcomers to have the state, or to know that there is none"
+    world.run_until(lambda: not replicas.searching, STATE_SECONDS, what)
+    world.settle(settling_seconds(world.spec))
+    if problems := list(replicas.problems()):
+        raise BrokenState("; ".join(problems))
 
 
 def _change_timeout(world: World) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ringcast.errors import ConfigError
-from ringcast.sim.swarm.plan import Plan
+from ringcast.sim.swarm.plan import Change, Plan
 from ringcast.sim.swarm.run import record_seed, replay
 from ringcast.spec import StackSpec
 
@@ -38,10 +38,13 @@ class Shrunk:
 
 
 def shrink_seed(
-    seed: int, progress: Progress | None = None, tries_max: int = TRIES_MAX
+    seed: int,
+    progress: Progress | None = None,
+    tries_max: int = TRIES_MAX,
+    change: Change | None = None,
 ) -> Shrunk | None:
-    """Run a seed and shrink its plan; None when it does not fail."""
-    plan, verdict = record_seed(seed)
+    """Run a seed and shrink its plan; None when it does not fail. Raises ConfigError."""
+    plan, verdict = record_seed(seed, change=change)
     if not verdict.problems:
         return None
     return shrink(plan, verdict.problems[0], progress, tries_max)
@@ -102,6 +105,7 @@ class _Shrinker:
         self._with(recovery=(1,) * len(self.plan.recovery))
         self._with(size=1)
         self._with(addresses="small")
+        self._with(states=False)
         for name in list(self.plan.link):
             self._with(link={n: v for n, v in self.plan.link.items() if n != name})
         for name in list(self.plan.switch):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ringcast import presets
+from ringcast import StackSpec, presets
 from ringcast.cli.main import main
 
 
@@ -63,3 +63,21 @@ def test_one_protocol_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["name"] == "Pacing"
     assert main(["explain", "Pacig"]) == 2
     assert "did you mean Pacing?" in capsys.readouterr().err
+
+
+def test_a_changed_stack_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    change = ["--with", "SlowMembers.policy=skip", "--without", "PathMtu", "--set"]
+    assert main(["explain", "lan", *change, "NakAck4.capacity=99"]) == 0
+    printed = capsys.readouterr().out
+    assert "has SlowMembers besides" in printed
+    assert "has no PathMtu" in printed
+    assert '  policy = "skip"  (argument)' in printed
+    assert "  capacity = 99 messages  (argument)" in printed
+    assert "  bound = 5.0 seconds  (default)" in printed
+    assert main(["explain", "lan", *change, "NakAck4.capacity=99", "--toml"]) == 0
+    assert StackSpec.from_toml(capsys.readouterr().out)["NakAck4"].values()["capacity"] == 99
+
+
+def test_a_change_needs_a_stack(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "NakAck4", "--with", "Compress"]) == 2
+    assert "NakAck4 is a protocol" in capsys.readouterr().err

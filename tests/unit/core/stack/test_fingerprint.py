@@ -4,7 +4,7 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.stack.fingerprint import difference, fingerprint
-from ringcast.protocols import Compress, NakAck4
+from ringcast.protocols import Compress, Majority, NakAck4
 from ringcast.sim import World
 from ringcast.spec import StackSpec
 
@@ -16,9 +16,12 @@ def of(spec: StackSpec) -> str:
 
 
 def test_what_a_member_may_have_for_itself_is_not_in_it() -> None:
-    assert of(LAN) == "fragment=Fragment multicast=NakAck4 unicast=Unicast"
+    assert of(LAN) == (
+        "fragment=Fragment(max_message=256000000)"
+        " multicast=NakAck4(capacity=16384,retain=True) unicast=Unicast"
+    )
     assert of(presets.tcp(seeds=["a:1"])) == of(LAN)
-    assert of(LAN.replace(NakAck4(capacity=3))) == of(LAN)
+    assert of(LAN.replace(NakAck4(max_bytes=3, flight_bytes=2, ack_threshold=1))) == of(LAN)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,19 @@ def test_what_a_member_may_have_for_itself_is_not_in_it() -> None:
             "this member has Compress(algorithm=zlib,max_message=16000000), and the group",
         ),
         (presets.stable(), "the group has NakAck4, and this member has NakAck3"),
-        (LAN.without("Fragment"), "the group has Fragment, and this member does not"),
+        (
+            LAN.without("Fragment"),
+            "the group has Fragment(max_message=256000000), and this member does not",
+        ),
+        (
+            LAN.replace("NakAck4", capacity=512),
+            "the group has NakAck4(capacity=16384), and this member has NakAck4(capacity=512)",
+        ),
+        (
+            LAN.replace("Fragment", max_message=9).replace("NakAck4", retain=False),
+            "this member has Fragment(max_message=9); the group has NakAck4(retain=True), and this"
+            " member has NakAck4(retain=False)",
+        ),
     ],
 )
 def test_the_difference_is_named(joiner: StackSpec, words: str) -> None:
@@ -69,3 +84,54 @@ def test_groups_with_other_stacks_do_not_merge() -> None:
     world.run(seconds=30.0)
     assert len(a.view) == len(b.view) == 1
     assert a.stack.counters["refused_stack"] + b.stack.counters["refused_stack"] > 0
+
+
+UNLIKE = {
+    "a smaller window": (LAN.with_total_order(), "NakAck4", {"capacity": 8_192}),
+    "a table with less room": (presets.stable(), "NakAck3", {"capacity": 16}),
+    "no copies for survivors": (LAN, "NakAck4", {"retain": False}),
+    "no table for survivors": (presets.stable(), "NakAck3", {"discard_delivered": True}),
+    "smaller messages": (LAN, "Fragment", {"max_message": 200_000}),
+    "a smaller first majority": (LAN.insert(Majority(first=3)), "Majority", {"first": 1}),
+}
+
+
+@pytest.mark.parametrize(("spec", "name", "settings"), UNLIKE.values(), ids=UNLIKE)
+def test_what_would_break_a_guarantee_is_refused(
+    spec: StackSpec, name: str, settings: dict[str, object]
+) -> None:
+    """Each let such a member in, and then blocked the group, or broke what it promises."""
+    world = World(seed=7, spec=spec)
+    world.join("a", "b", "c")
+    odd = world.start("d", spec.replace(name, **settings))
+    world.run(seconds=5.0)
+    assert odd.stack.closed is not None
+    assert f"this member has {name}(" in odd.stack.closed
+
+
+HARMLESS = {
+    "bytes": ("NakAck4", {"max_bytes": 4_000_000, "flight_bytes": 1_000_000}),
+    "acks": ("NakAck4", {"ack_threshold": 1, "xmit_interval": 0.3}),
+    "unicast": ("Unicast", {"capacity": 256}),
+    "bundles": ("Wire", {"mtu": 1_400}),
+    "detection": ("FailureDetector", {"timeout": 5.0, "watchers": 1}),
+    "views": ("Membership", {"gather": 0.1, "change_timeout": 3.0}),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), HARMLESS.values(), ids=HARMLESS)
+def test_a_rolling_change_of_a_harmless_setting_works(
+    name: str, settings: dict[str, object]
+) -> None:
+    """Members go one by one and come back with the new value, under load."""
+    after = LAN.replace(name, **settings)
+    world = World(seed=8, spec=LAN, loss=0.02)
+    world.join("a", "b", "c")
+    for leaver in "abc":
+        for member in world.running:
+            member.send([f"{member.name} {number}".encode().ljust(500) for number in range(300)])
+        world.members[leaver].leave()
+        world.run_until(lambda: world.united, 10.0)
+        world.join(f"new {leaver}", spec=after)
+    world.settle()
+    assert world.check() == []
