@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import INTERNAL, Batch, Payload
@@ -55,6 +56,8 @@ declare("dropped_bad_order", "entries", "Entries of ORDER messages that name no 
 @dataclass(frozen=True, kw_only=True)
 class Sequencer(Spec):
     """One order for all messages to the group, set by the coordinator."""
+
+    alike_beside: ClassVar[Mapping[str, tuple[str, ...]]] = {"multicast": ("capacity",)}
 
     order_entries: int = 64
     """The most runs that one ORDER message names. More makes fewer, larger messages when the

@@ -1,11 +1,12 @@
 """The fingerprint of a stack: what all members of a group need to have alike, as a line of text.
 
-fragment=Fragment(max_message=256000000) multicast=NakAck4(capacity=16384,retain=True)
+fragment=Fragment multicast=NakAck4(retain=True) unicast=Unicast
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ringcast.core.stack import registry
 from ringcast.core.stack.part import Spec
@@ -16,10 +17,12 @@ FINGERPRINT_MAX = 4_000
 
 def fingerprint(specs: Sequence[Spec]) -> str:
     """The protocols that members have to share, with the settings that have to be the same."""
+    beside = [spec.alike_beside for spec in specs]
     words = []
     for spec in specs:
         if registry.of(type(spec)).shared:
-            settings = ",".join(f"{name}={spec.values()[name]}" for name in spec.alike)
+            names = chain(spec.alike, *(names.get(spec.role, ()) for names in beside))
+            settings = ",".join(f"{name}={spec.values()[name]}" for name in names)
             words.append(
                 f"{spec.role}={type(spec).__name__}" + (f"({settings})" if settings else "")
             )

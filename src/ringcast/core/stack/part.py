@@ -176,6 +176,8 @@ class Spec:
     """What the part is in a stack; each role is filled once."""
     alike: ClassVar[tuple[str, ...]] = ()
     """The settings that have to be the same at all members of a group."""
+    alike_beside: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By role: the settings of other protocols that have to be the same where this one is there."""
     former: ClassVar[tuple[str, ...]] = ()
     """Settings that have another name now; the class accepts them as `InitVar`s, with a warning."""
 

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, count
-from typing import ClassVar
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import FRAGMENT, Batch, Payload
@@ -47,8 +46,6 @@ TIDY_INTERVAL = 1.0
 @dataclass(frozen=True, kw_only=True)
 class Fragment(Spec):
     """How large messages are cut and put together."""
-
-    alike: ClassVar[tuple[str, ...]] = ("max_message",)
 
     frag_size: int = 0
     """Bytes of a fragment with its header of 24; 0 takes what a datagram holds. Smaller ones only

@@ -42,7 +42,7 @@ FLIGHT_BYTES = 4_000_000
 class NakAck3(MulticastSpec):
     """One table per sender, purged by stability."""
 
-    alike: ClassVar[tuple[str, ...]] = ("capacity", "discard_delivered")
+    alike: ClassVar[tuple[str, ...]] = ("discard_delivered",)
 
     capacity: int = 65_536
     """Messages of one sender that the table holds; at this bound the sender waits for the next

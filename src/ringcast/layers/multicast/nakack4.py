@@ -53,7 +53,7 @@ UNICAST_ANNOUNCEMENTS_MAX = 4
 class NakAck4(MulticastSpec):
     """Fixed windows and acks."""
 
-    alike: ClassVar[tuple[str, ...]] = ("capacity", "retain")
+    alike: ClassVar[tuple[str, ...]] = ("retain",)
 
     max_bytes: int = 16_000_000
     """Bytes that may be outstanding per sender: what it keeps until all members have it, and what a
