@@ -176,7 +176,7 @@ def test_messages_to_nobody_do_not_count_as_delivered() -> None:
 
 
 def test_a_message_that_is_too_large_is_a_sentence() -> None:
-    with receivers(1) as (group,):
+    with members(1, "tcp", max_message=1_000) as (group,):
         stack = tcp(group.endpoint).replace("Fragment", max_message=1_000)
         settings = settings_for(group, spec=stack.to_toml())
         with connect(settings) as gateway:

@@ -205,7 +205,7 @@ def test_a_late_ack_of_a_departed_member_does_not_hold_the_sender() -> None:
 
 
 def test_a_receiver_whose_window_is_smaller_than_the_senders() -> None:
-    """Members with another capacity are refused; a window that takes less must still get it all."""
+    """No group has one, since such a member is refused: still it gets everything."""
     world = World(seed=13, spec=presets.lan())
     a, b = world.join("a", "b")
     b.probe.multicast.windows[a.me].capacity = 8

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from ringcast.cli.main import main
 from ringcast.cli.stack import changed_spec
 from ringcast.sim.swarm.plan import draw_plan
 from ringcast.sim.swarm.run import describe, run_seed, run_seeds
@@ -61,3 +62,11 @@ def test_a_change_is_made_to_every_stack_that_can_have_it() -> None:
 def test_some_runs_have_a_state() -> None:
     drawn = [draw_plan(seed, Random(f"{seed}/swarm")).states for seed in range(50)]
     assert 3 < sum(drawn) < 25
+
+
+def test_seeds_whose_stacks_cannot_have_a_protocol_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--with", "Sequencer", "--first", "8", "--seeds", "2", "--jobs", "1"]
+    assert main(["swarm", *arguments]) == 0
+    assert "2 left out, whose stacks cannot have that" in capsys.readouterr().out
