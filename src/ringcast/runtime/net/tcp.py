@@ -36,7 +36,6 @@ from ringcast.runtime.net.connection import (
     listen,
     tune,
 )
-from ringcast.runtime.net.connections import ConnectionTable, RetrySchedule
 from ringcast.runtime.net.endpoints import (
     ELSEWHERE,
     Resolver,
@@ -46,6 +45,7 @@ from ringcast.runtime.net.endpoints import (
 )
 from ringcast.runtime.net.stranger_limits import StrangerLimits, connections_allowed
 from ringcast.runtime.net.stream.broken import BROKEN_TEXT, Broken
+from ringcast.runtime.net.stream.connections import ConnectionTable, RetrySchedule
 from ringcast.runtime.net.stream.tls import TlsContexts, tls_contexts
 from ringcast.runtime.net.transport import Guard
 from ringcast.runtime.system.poller import READ, WRITE, Poller, make_poller

@@ -1,1 +1,1 @@
-"""Connections of a stream: why they end, and TLS."""
+"""Connections of a stream: a table of them, why they end, and TLS."""

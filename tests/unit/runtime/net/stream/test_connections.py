@@ -7,7 +7,7 @@ import pytest
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.runtime.net.connection import Connection
-from ringcast.runtime.net.connections import RETRY_MIN, ConnectionTable, RetrySchedule
+from ringcast.runtime.net.stream.connections import RETRY_MIN, ConnectionTable, RetrySchedule
 
 LOW, HIGH = Address(1), Address(2)
 
