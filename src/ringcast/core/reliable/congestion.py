@@ -38,19 +38,23 @@ QUEUE_SECONDS = 0.05
 SLACK_SECONDS = 0.04
 """What a congested path may have in flight beyond two round trips: acks are late where a process
 gets no CPU for a while. The pace keeps it out of the queues."""
+REPAIRS_USUAL = 0.12
+"""Where more than this is repaired, in relation to the messages, packets are lost by chance, and no
+slower pace makes them fewer."""
 CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 REPAIRS_MAX = 1.5
 """The most repairs that a probe makes up for, in relation to the messages."""
 CRUISE_MIN, CRUISE_MAX = 0.85, 0.99
 CRUISE_DOWN, CRUISE_UP = 0.02, 0.005
-CRUISE_LOST = 0.02
+CRUISE_LOST, CHANCE_SPREAD = 0.02, 1.5
 PHASES = 8
-PROBE, DRAIN = 0, 1
+PROBE, DRAIN, CALM = 0, 1, 3
 """The phases: a probe above the rate, one below it to drain what the probe has queued, then those
 of cruising at a part of the rate. That part falls in each phase that has lost more than
 CRUISE_LOST, and rises in each that has not: where processes are woken late, acks bunch up, and the
-highest rate is above what the path carries."""
+highest rate is above what the path carries. What is lost by chance does not count, up to this many
+times its share: that is what the phase loses which finds the queue drained."""
 EXCESS_MIN, EXCESS_USUAL, EXCESS_MAX = 0.06, 0.2, 1.0
 """By how much a probe is above the rate: half of the last time after one that found nothing and
 lost something, so that a path that stays as it is loses little; else twice as much, up to the usual
@@ -110,6 +114,7 @@ class Congestion:
         "_budget",
         "_budget_at",
         "_burst",
+        "_chance",
         "_cruise",
         "_drained",
         "_env",
@@ -170,6 +175,8 @@ class Congestion:
         self._lost_bytes = 0.0
         """What was requested since the last probe began."""
         self._cruise = CRUISE_MAX
+        self._chance = 0.0
+        """The share that is lost by chance, whatever the pace."""
         self._phase_sent = self._phase_lost = 0.0
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
@@ -273,14 +280,20 @@ class Congestion:
         if self._is_late:
             self._is_late = False
             self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
-        if self._phase not in (PROBE, DRAIN, DRAIN + 1):  # What those lost is requested later.
-            has_lost = self._phase_lost > CRUISE_LOST * self._phase_sent * len(self.paths)
+        lost = self._phase_lost / max(1.0, self._phase_sent * len(self.paths))
+        if self._phase == CALM + 1:
+            self._chance += (min(lost, 1.0) - self._chance) / 2
+        elif self._phase not in (PROBE, DRAIN, CALM):  # What a probe lost is requested later.
+            has_lost = lost > CRUISE_LOST + CHANCE_SPREAD * self._chance
             cruise = self._cruise + (-CRUISE_DOWN if has_lost else CRUISE_UP)
             self._cruise = min(max(cruise, CRUISE_MIN), CRUISE_MAX)
         self._phase_sent = self._phase_lost = 0.0
+        if self._repaired_bytes > REPAIRS_USUAL * self._sent_bytes:
+            self._cruise, self._excess = CRUISE_MAX, EXCESS_USUAL
         self._gain = self._cruise
         if self._phase == DRAIN:
-            self._gain = 1 - DRAIN_SHARE * min(self._drained, EXCESS_USUAL)
+            most = EXCESS_USUAL if self._has_lost_much else min(self._drained, EXCESS_USUAL)
+            self._gain = 1 - DRAIN_SHARE * most
         elif self._phase == PROBE:
             self._gain, self._drained = 1 + self._excess, self._excess
             # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
@@ -294,8 +307,8 @@ class Congestion:
     @property
     def _has_lost_much(self) -> bool:
         """Whether the last probe lost so much of its excess that the path seems to be full."""
-        excess = self._drained * self._probed * PHASE_SECONDS
-        return self._lost_bytes > PROBE_LOST * excess * len(self.paths)
+        share = PROBE_LOST * self._drained + 2 * CHANCE_SPREAD * self._chance
+        return self._lost_bytes > share * self._probed * PHASE_SECONDS * len(self.paths)
 
     # Acks and requests ---------------------------------------------------------------------------
 
