@@ -14,8 +14,10 @@ import struct
 import threading
 import time
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from ringcast.control.discovery import is_port
+from ringcast.core.model.address import Address
 from ringcast.errors import ConfigError
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
@@ -26,6 +28,8 @@ NAMES_MAX = 256
 """Names that are remembered."""
 LOOKUPS_MAX = 8
 """Names that are looked up at a time: a peer may name any host as its endpoint."""
+PLACES_MAX = 4_096
+"""Members whose place is remembered, and as many others; beyond it the oldest are forgotten."""
 ADDRESSES_MAX = 16
 """Addresses of one name that are used."""
 
@@ -109,6 +113,42 @@ class Resolver:
             if len(self._known) >= NAMES_MAX:
                 self._known.clear()
             self._known[endpoint] = (until, addresses)
+
+
+Place = TypeVar("Place")
+
+
+class KnownPlaces(Generic[Place]):
+    """Where others are: members, and apart from them processes outside the view.
+
+    Any process may claim any number of addresses, and pushes no member out.
+    """
+
+    __slots__ = ("_members", "_others")
+
+    def __init__(self) -> None:
+        self._members: dict[Address, Place] = {}
+        self._others: dict[Address, Place] = {}
+
+    def __contains__(self, address: Address) -> bool:
+        return address in self._members or address in self._others
+
+    def get(self, address: Address) -> Place | None:
+        """Where this one is, if that is known."""
+        found = self._members.get(address)
+        return self._others.get(address) if found is None else found
+
+    def put(self, address: Address, place: Place, is_claim: bool) -> Address | None:
+        """Remember a place; `is_claim` for that of a process outside the view. Returns the address
+        that was forgotten for it."""
+        self._members.pop(address, None)
+        self._others.pop(address, None)
+        table, forgotten = self._others if is_claim else self._members, None
+        if len(table) >= PLACES_MAX:
+            forgotten = next(iter(table))
+            del table[forgotten]
+        table[address] = place
+        return forgotten
 
 
 def bind_failed(error: OSError, host: str, port: int) -> str:

@@ -326,18 +326,21 @@ class TcpTransport:
         assert self._listener is not None
         while True:
             if not self._limits.may_accept(time.monotonic()):
-                self._pause_accepting("throttled_accepts", TURN_PAUSE)
+                self.counters["throttled_accepts"] += 1
+                self._pause_accepting(TURN_PAUSE)
                 return
             try:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
                 return
             except OSError:  # Out of descriptors, or the caller has gone.
-                self._pause_accepting("refused_connections", ACCEPT_PAUSE)
+                self.counters["refused_connections"] += 1
+                self._pause_accepting(ACCEPT_PAUSE)
                 return
             if not self._make_room():
                 sock.close()
-                self._pause_accepting("refused_connections", ACCEPT_PAUSE)
+                self.counters["refused_connections"] += 1
+                self._pause_accepting(ACCEPT_PAUSE)
                 return
             sock.setblocking(False)
             until = time.monotonic() + self.spec.connect_timeout
@@ -353,10 +356,9 @@ class TcpTransport:
             self._end(silent, "ended_for_another")
         return len(self._table) < self._connections_max
 
-    def _pause_accepting(self, reason: str, seconds: float) -> None:
+    def _pause_accepting(self, seconds: float) -> None:
         assert self._listener is not None
         assert self._poller is not None
-        self.counters[reason] += 1
         self._poller.unregister(self._listener.fileno())
         self._accept_at = time.monotonic() + seconds
         with self._lock:

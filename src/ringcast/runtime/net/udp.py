@@ -25,6 +25,7 @@ from ringcast.core.wire.segments import Received, Segments
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import (
     ELSEWHERE,
+    KnownPlaces,
     Resolver,
     SocketAddress,
     advertised_host,
@@ -32,7 +33,6 @@ from ringcast.runtime.net.endpoints import (
     interface_index,
     join_endpoint,
 )
-from ringcast.runtime.net.known_places import KnownPlaces
 from ringcast.runtime.net.offload import (
     ANCILLARY_SIZE,
     SEGMENT_SIZE_MAX,

@@ -5,9 +5,11 @@ import threading
 
 import pytest
 
+from ringcast.core.model.address import Address
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import (
     LOOKUPS_MAX,
+    KnownPlaces,
     Resolver,
     advertised_host,
     bind_host,
@@ -130,3 +132,31 @@ def test_names_that_peers_send_take_few_threads(monkeypatch: pytest.MonkeyPatch)
     for thread in threads:
         thread.join(10.0)
     assert len(threads) == LOOKUPS_MAX
+
+
+def test_claims_push_no_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.endpoints.PLACES_MAX", 3)
+    places = KnownPlaces[str]()
+    assert places.put(Address(1), "member", is_claim=False) is None
+    forgotten = [places.put(Address(10 + n), f"{n}", is_claim=True) for n in range(5)]
+    assert forgotten == [None, None, None, Address(10), Address(11)]
+    assert places.get(Address(1)) == "member"
+    assert places.get(Address(14)) == "4"
+    assert Address(10) not in places
+
+
+def test_the_oldest_members_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.endpoints.PLACES_MAX", 2)
+    places = KnownPlaces[str]()
+    for number in (1, 2, 1, 3):
+        places.put(Address(number), "", is_claim=False)
+    assert [Address(n) in places for n in (1, 2, 3)] == [True, False, True]
+
+
+def test_a_process_is_in_one_table() -> None:
+    places = KnownPlaces[str]()
+    places.put(Address(1), "claimed", is_claim=True)
+    places.put(Address(1), "known", is_claim=False)
+    assert places.get(Address(1)) == "known"
+    places.put(Address(1), "claimed later", is_claim=True)
+    assert places.get(Address(1)) == "claimed later"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.runtime.net.connection import Connection
-from ringcast.runtime.net.known_places import KnownPlaces
+from ringcast.runtime.net.endpoints import KnownPlaces
 
 FAILED_MAX = 4_096
 """Endpoints whose calls failed that are remembered."""
