@@ -63,42 +63,26 @@ def journal(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a standalone master with two workers, from the installed package alone."""
-    with standalone(tmp_path_factory.mktemp("cluster"), ["127.0.0.1", "127.0.0.1"]) as address:
-        yield address
-
-
-@pytest.fixture
-def two_machines(tmp_path: Path) -> Iterator[str]:
-    """The same; to Spark the two workers are on two machines."""
-    with standalone(tmp_path / "two-machines", ["127.0.0.1", "127.0.0.2"]) as address:
-        yield address
-
-
-@contextmanager
-def standalone(place: Path, hosts: list[str]) -> Iterator[str]:
-    """A master, and a worker with one core at each of these addresses."""
+    place = str(tmp_path_factory.mktemp("cluster"))
+    options = ["--host", "127.0.0.1", "--webui-port", "0"]
     with ExitStack() as stack:
-        options = ["--webui-port", "0", "--host"]
-        master = [*options, "127.0.0.1", "--port", "0"]
-        started = daemon("master.Master", master, "Starting Spark master at ")
+        started = daemon("master.Master", [*options, "--port", "0"], "Starting Spark master at ")
         address = stack.enter_context(started).split()[0]
-        for host in hosts:
-            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(place)]
-            worker = [*options, host, *limits, address]
-            registered = "Successfully registered with"
-            stack.enter_context(daemon("worker.Worker", worker, registered, host))
+        for _ in range(2):
+            worker = [*options, "--cores", "1", "--memory", "1g", "--work-dir", place, address]
+            stack.enter_context(daemon("worker.Worker", worker, "Successfully registered with"))
         yield address
 
 
 @contextmanager
-def daemon(name: str, arguments: list[str], ready: str, host: str = "127.0.0.1") -> Iterator[str]:
+def daemon(name: str, arguments: list[str], ready: str) -> Iterator[str]:
     """A daemon of Spark; gives what it logs behind the words that say that it is ready."""
     script = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     command = [script, f"org.apache.spark.deploy.{name}", *arguments]
     env = {
         "JAVA_HOME": str(java_home()),
         "PYTHONPATH": SOURCE,
-        "SPARK_LOCAL_IP": host,
+        "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }
     pipe = subprocess.PIPE
