@@ -68,7 +68,7 @@ def joined(group: str, *specs: StackSpec) -> Iterator[list[sync.Group]]:
 
 
 def test_members_that_start_together_meet_in_a_directory(tmp_path: Path) -> None:
-    directory = tmp_path / "made" / "by the first"
+    directory = tmp_path / "made by the first"
     with joined(group_name(), *[by_file(directory)] * 6) as groups:
         for group in groups:
             await_view(group, 6)
