@@ -85,7 +85,7 @@ def bash() -> str:
         options = " ".join(option for option, _ in known.options)
         cases.append(f'    {name}) words="{options}" first="{" ".join(known.first)}" ;;')
         for option, choices in known.values.items():
-            values[f"{name}:{option}"] = " ".join(choices)
+            values[f"{name}:{option}"] = " ".join(map(str, choices))
     lines = "\n".join(f'    {place}) values="{choices}" ;;' for place, choices in values.items())
     commands = "\n".join(cases)
     return f"""_ringcast() {{
@@ -127,7 +127,7 @@ def fish() -> str:
             lines.append(f"{used} -a {_quoted(' '.join(known.first))}")
         for option, about in known.options:
             choices = known.values.get(option)
-            values = f" -x -a {_quoted(' '.join(choices))}" if choices else ""
+            values = f" -x -a {_quoted(' '.join(map(str, choices)))}" if choices else ""
             lines.append(f"{used} -l {option[2:]} -d {_quoted(about)}{values}")
     return "\n".join(lines) + "\n"
 

@@ -80,13 +80,11 @@ def chosen_keys(
 def load_keys(path: str | os.PathLike[str]) -> Keys:
     """The keys of a file. Raises ConfigError, also when other users can read the file."""
     try:
-        file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115
+        file = open(path, "rb", opener=_open_regular)  # noqa: SIM115
     except OSError as error:
         raise ConfigError(f"cannot read the key file {path}: {error.strerror}") from None
     with file:
         found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"the key file {path} is not a regular file: give another")
         if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             mode = stat.S_IMODE(found.st_mode)
             raise ConfigError(
@@ -97,9 +95,13 @@ def load_keys(path: str | os.PathLike[str]) -> Keys:
     return _parse(content, path)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without a wait for a writer, which a pipe may never have."""
-    return os.open(path, flags | os.O_NONBLOCK)
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file, and nothing that a read could wait for. Raises ConfigError."""
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ConfigError(f"the key file {path} is not a regular file: give another")
+    return fd
 
 
 def _parse(content: bytes, path: str | os.PathLike[str]) -> Keys:

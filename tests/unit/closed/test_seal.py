@@ -219,7 +219,7 @@ def test_a_life_ends_before_its_counters_do(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_without_the_package_a_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ringcast.closed.ciphers", None)
-    with pytest.raises(ConfigError, match=r"install ringcast\[closed\]"):
+    with pytest.raises(ConfigError, match=r"pip install 'ringcast\[closed\]'"):
         seal_of()
 
 

@@ -119,7 +119,7 @@ def test_a_damaged_manifest_is_told(tmp_path: Path, content: str) -> None:
 def test_a_directory_in_a_manifests_place_is_told(tmp_path: Path) -> None:
     JournalWriter(tmp_path, "prices", 1).close()
     (tmp_path / "_manifest" / "x.json").mkdir()
-    with pytest.raises(JournalError, match=r"x\.json is damaged or no manifest"):
+    with pytest.raises(JournalError, match=r"x\.json is not a regular file"):
         Journal(tmp_path)
 
 
