@@ -67,11 +67,17 @@ def test_where_the_values_of_a_file_come_from(tmp_path: Path) -> None:
     lines = presets.lan().replace(capacity=10).to_toml().splitlines()
     path.write_text("\n".join(line for line in lines if not line.startswith("mtu")))
     protocols = explain(str(path)).protocols
-    about = sentences(named("NakAck4"))["capacity"] + ALIKE
+    about = sentences(named("NakAck4"))["capacity"]
     assert setting(protocols, "NakAck4", "capacity") == Setting(
         "capacity", 10, "messages", "file", about
     )
     assert setting(protocols, "Wire", "mtu").source == "default"
+
+
+def test_a_setting_says_when_it_has_to_be_the_same_at_all_members() -> None:
+    protocols = explain("lan").protocols
+    assert setting(protocols, "NakAck4", "retain").about.endswith(ALIKE)
+    assert not setting(protocols, "NakAck4", "capacity").about.endswith(ALIKE)
 
 
 @pytest.mark.parametrize("name", presets.PRESETS)
