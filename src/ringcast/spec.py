@@ -53,6 +53,7 @@ class StackSpec:
         name they go to the one protocol that has them, or to the multicast if it is among several.
         """
         named = [protocol for protocol in protocols if isinstance(protocol, str)]
+        _check_instances([protocol for protocol in protocols if not isinstance(protocol, str)])
         if named:
             changed = [self[name].changed(settings) for name in named]
             return self.replace(*(p for p in protocols if isinstance(p, Spec)), *changed)
@@ -103,6 +104,7 @@ class StackSpec:
 
     def insert(self, *protocols: Spec) -> StackSpec:
         """The stack with these protocols, each in its place; one with the same role gives way."""
+        _check_instances(protocols)
         roles = {registry.of(type(protocol)).role for protocol in protocols}
         kept = [protocol for protocol in self.protocols if protocol.role not in roles]
         order = registry.order()
@@ -200,6 +202,15 @@ class StackSpec:
         """
         specs = [protocol for protocol in self.protocols if protocol.role != "transport"]
         return Stack(specs, peer, group, rng, clock_offset, mtu, seal)
+
+
+def _check_instances(protocols: Sequence[object]) -> None:
+    """Raises ConfigError for a class without its parentheses, and for what is not a protocol."""
+    for protocol in protocols:
+        if isinstance(protocol, type):
+            raise ConfigError(f"{protocol.__name__} is a class: write {protocol.__name__}()")
+        if not isinstance(protocol, Spec):
+            raise ConfigError(f"{protocol!r} is not a protocol: give one, say Sequencer()")
 
 
 def _check_order(protocols: Sequence[Spec]) -> None:

@@ -18,7 +18,8 @@ from tests.runtime.support import SOON, group_name
 def test_lines_are_messages(running: list[Command], home: Path) -> None:
     group = group_name()
     ann = node(running, home, group, "ann", "--preset", "tcp")
-    bob = node(running, home, group, "bob", "--seeds", endpoint(ann))
+    bob = node(running, home, group, "bob", "--seeds", (where := endpoint(ann)))
+    ann.err.hear(f"others join with --seeds {where}")
     ann.err.hear("view 2: ann, bob (bob joined)")
     bob.err.hear("view 2: ann, bob")
     ann.say("hello", "grüß dich")

@@ -122,6 +122,26 @@ group.leave()
 """
 
 
+AFTER = """
+import os, sys
+from ringcast import sync, presets
+
+group = sync.join(sys.argv[1], presets.loopback())
+group.leave()
+files = [os.open(os.devnull, os.O_RDONLY) for _ in range(50)]  # With the numbers that are free now.
+if not (child := os.fork()):
+    [os.fstat(fd) for fd in files]
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def test_a_fork_after_the_group_was_left_keeps_the_files_of_the_process() -> None:
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", AFTER, group_name()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60.0, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("kind", ["multicast", "tcp"])
 def test_a_fork_is_no_member(kind: str) -> None:
     words = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, group_name(), kind]

@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,8 @@ MISTAKES: list[Callable[[sync.Group], object]] = [
     lambda group: group.leave(timeout=NAN),
     lambda group: group.on_call(5),  # type: ignore[arg-type]
     lambda group: group.state(),
+    lambda group: group.add_figures(5),  # type: ignore[arg-type]
+    lambda group: group.send_many(5),  # type: ignore[arg-type]
 ]
 
 
@@ -55,6 +58,38 @@ def test_nor_does_one_in_an_event_loop() -> None:
             assert (await group.receive(timeout=SOON)).payload == b"still here"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"spec": [1] * 10_000}, r"spec is \[1, .{,100}: give a StackSpec"),
+        ({"key": "abc"}, "key is of type str: give 32 bytes"),
+        ({"key_file": 3}, "key_file is 3: give the path"),
+        ({"key_file": ""}, "key_file is empty"),
+        ({"metrics": True}, "metrics is True: give a port"),
+        ({"observer": 3}, "observer is 3: give a listener"),
+    ],
+)
+def test_a_join_with_a_wrong_argument_is_refused(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        sync.join(group_name(), **({"spec": memory()} | wrong))
+
+
+def test_a_join_that_is_not_awaited_says_so() -> None:
+    joining = ringcast.join(group_name(), memory())
+    with pytest.raises(AttributeError, match=r"not awaited yet, and has no send: write `async with"):
+        joining.send(b"x")  # type: ignore[attr-defined]
+
+
+def test_a_timeout_in_the_past_looks_once() -> None:
+    with sync.join(group_name(), memory()) as group:
+        group.send(b"x", timeout=-1.0)
+        assert group.receive(timeout=SOON).payload == b"x"
+        with pytest.raises(Timeout, match="within 0 seconds"):
+            group.receive(timeout=-1.0)
+        with pytest.raises(Timeout, match="within 0 seconds"):
+            group.stability(timeout=-1.0)
 
 
 def test_a_timeout_beyond_all_clocks_is_none() -> None:

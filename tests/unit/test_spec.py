@@ -1,6 +1,7 @@
 """Stacks that cannot work are refused when they are written down, with what to change."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,14 @@ def test_a_deeply_nested_file_is_refused_with_a_sentence(value: str) -> None:
 def test_a_number_with_thousands_of_digits_is_refused_with_a_sentence() -> None:
     with pytest.raises(ConfigError, match="not TOML"):
         StackSpec.from_toml(f"[Wire]\nmtu = {'1' * 5_000}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [(NakAck4, r"NakAck4 is a class: write NakAck4\(\)"), (3, "3 is not a protocol: give one")],
+)
+def test_only_protocols_are_put_into_a_stack(wrong: Any, what: str) -> None:
+    """replace() left out silently what is not a protocol, and changed nothing."""
+    for change in (presets.lan().insert, presets.lan().replace):
+        with pytest.raises(ConfigError, match=what):
+            change(wrong)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+from ringcast.cli.examples import EXAMPLES
 from ringcast.cli.main import COMMANDS
 from tools.reference.text import NOTE, cell, table
 
@@ -32,7 +33,8 @@ def page() -> str:
     for name, (module, summary) in COMMANDS.items():
         parser = ArgumentParser(prog=f"ringcast {name}", description=summary)
         import_module(module).add_arguments(parser)
-        lines += [f"## ringcast {name}", "", _sentence(summary), "", *_arguments(parser)]
+        examples = ("```", *EXAMPLES[name], "```", "")
+        lines += [f"## ringcast {name}", "", _sentence(summary), "", *examples, *_arguments(parser)]
         for what, inner in _inner(parser):
             lines += [f"### ringcast {name} {what}", "", *_arguments(inner)]
     return "\n".join(lines).rstrip() + "\n"

@@ -6,17 +6,48 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from typing import NoReturn, Protocol, cast
 
+from ringcast.cli.examples import epilog
 from ringcast.errors import ConfigError, RingcastError, did_you_mean
 
 COMMANDS = {
-    "demo": (
-        "ringcast.cli.commands.demo",
-        "the main job: a real group under faults, audited by Spark",
+    "node": (
+        "ringcast.cli.commands.node",
+        "one member: sends the lines it reads, prints what arrives",
+    ),
+    "top": (
+        "ringcast.cli.commands.top",
+        "the whole group in the terminal: rates, windows, which member waits for which",
+    ),
+    "ui": ("ringcast.cli.commands.ui", "the same in a web page"),
+    "status": (
+        "ringcast.cli.commands.status",
+        "members on this machine: view, windows, blocked senders",
+    ),
+    "stability": (
+        "ringcast.cli.stability",
+        "starts a round of stability: what all members have delivered",
+    ),
+    "doctor": ("ringcast.cli.commands.doctor", "finds out why a group does not form"),
+    "explain": (
+        "ringcast.cli.commands.explain",
+        "a stack with every value, its unit and its reason",
+    ),
+    "keygen": ("ringcast.cli.commands.keygen", "writes a key file for a closed group"),
+    "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
+    "compact": (
+        "ringcast.cli.compact",
+        "joins the small files of a journal, or of traces, to large ones",
+    ),
+    "upload": ("ringcast.cli.upload", "copies a journal's segments to an object store"),
+    "audit": (
+        "ringcast.cli.commands.audit",
+        "checks every guarantee over recorded traces, with Spark",
     ),
     "sim": (
         "ringcast.cli.commands.sim",
@@ -26,44 +57,21 @@ COMMANDS = {
         "ringcast.cli.commands.swarm",
         "many simulated runs with random stacks, networks and faults",
     ),
-    "bench": ("ringcast.cli.commands.bench", "throughput and latency"),
-    "node": (
-        "ringcast.cli.commands.node",
-        "one member: sends the lines it reads, prints what arrives",
-    ),
-    "record": ("ringcast.cli.commands.record", "a member that writes a durable journal"),
-    "compact": ("ringcast.cli.compact", "joins the small files of a journal to large ones"),
-    "upload": ("ringcast.cli.upload", "copies a journal's segments to an object store"),
-    "audit": (
-        "ringcast.cli.commands.audit",
-        "checks every guarantee over recorded traces, with Spark",
-    ),
     "sweep": (
         "ringcast.cli.commands.sweep",
         "the best settings in a grid of simulations, with Spark",
     ),
+    "demo": (
+        "ringcast.cli.commands.demo",
+        "a real group under faults, recorded, then audited by Spark",
+    ),
     "soak": (
         "ringcast.cli.commands.soak",
-        "a real group under load and faults for a long time, watched",
+        "a real group under load and faults for minutes, watched",
     ),
-    "keygen": ("ringcast.cli.commands.keygen", "writes a key file for a closed group"),
-    "doctor": ("ringcast.cli.commands.doctor", "finds out why a group does not form"),
-    "status": (
-        "ringcast.cli.commands.status",
-        "members on this machine: view, windows, who blocks whom",
-    ),
-    "top": (
-        "ringcast.cli.commands.top",
-        "the whole group in the terminal: rates, windows, who waits for whom",
-    ),
-    "ui": ("ringcast.cli.commands.ui", "the same in a web page"),
-    "stability": (
-        "ringcast.cli.stability",
-        "starts a round of stability: what all members have delivered",
-    ),
-    "explain": (
-        "ringcast.cli.commands.explain",
-        "a stack with every value, its unit and its reason",
+    "bench": (
+        "ringcast.cli.commands.bench",
+        "throughput and latency beside bare sockets and other systems",
     ),
     "completion": ("ringcast.cli.completion", "completion for bash, zsh and fish"),
 }
@@ -77,6 +85,15 @@ EXTRAS = {
     "cryptography": "closed",
 }
 """Packages that a command may miss, and the extra of Ringcast that brings each."""
+
+
+BEGIN = """\
+begin in two terminals:
+  ringcast node chat --name ann
+  ringcast node chat --name bob
+
+`ringcast COMMAND --help` has the arguments of a command, with defaults and examples."""
+"""The end of `ringcast --help`."""
 
 
 class Command(Protocol):
@@ -113,7 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:  # What no command foresaw: a disk that is full, a name too long.
-        return _fail(name, error, 1)
+        text = error.strerror or str(error)
+        return _fail(name, f"{error.filename}: {text}" if error.filename else text, 1)
     except UnicodeEncodeError as error:  # A byte of an argument that is not UTF-8.
         text = error.object[max(0, error.start - 30) : error.end + 30]
         return _fail(name, f"{text!r} is not Unicode: write it in UTF-8", 2)
@@ -128,12 +146,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str], chosen: str | None) -> int:
     """Parse the words, and run the command that they choose."""
-    parser = _Parser(prog="ringcast", description="Reliable group messaging without a broker.")
+    parser = _Parser(
+        prog="ringcast",
+        description="Reliable group messaging without a broker.",
+        epilog=BEGIN,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"ringcast {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module, summary) in COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=summary, formatter_class=RawDescriptionHelpFormatter
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=epilog(name),
+            formatter_class=RawDescriptionHelpFormatter,
         )
         if name == chosen:
             _load(module).add_arguments(command)
@@ -168,15 +195,22 @@ def _version() -> str:
 def _fail(command: str, error: Exception | str, status: int) -> int:
     from ringcast.runtime.ops.event_text import printable
 
-    print(f"ringcast {command}: {printable(str(error))}", file=sys.stderr)
+    _tell(f"ringcast {command}: {printable(str(error))}")
     return status
+
+
+def _tell(sentence: str) -> None:
+    """Write to standard error; it may be closed, and the exit status says enough then."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(sentence, file=sys.stderr)
 
 
 class _Parser(ArgumentParser):
     """Says what is wrong in one sentence, without the usage around it."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        _tell(f"{self.prog}: {message}; see {self.prog} --help")
         sys.exit(2)
 
 

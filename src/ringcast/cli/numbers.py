@@ -8,6 +8,8 @@ from argparse import ArgumentTypeError
 SECONDS_MAX = 1_000_000_000
 """About 32 years: beyond it, clocks and sleeps overflow."""
 
+PORT_MAX = 65_535
+
 WHOLE_MAX = 2**63 - 1
 """The largest number that other parts can be given."""
 
@@ -30,6 +32,22 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text!r}: give seconds above 0")
     if value > SECONDS_MAX:
         raise ArgumentTypeError(f"{text!r}: give at most {SECONDS_MAX:,} seconds")
+    return value
+
+
+def port(text: str) -> int:
+    """A port to listen at; 0 is a free one."""
+    value = whole(text)
+    if not 0 <= value <= PORT_MAX:
+        raise ArgumentTypeError(f"{text!r}: give a port from 0 to {PORT_MAX}")
+    return value
+
+
+def count(text: str) -> int:
+    """How often something is done: once at least."""
+    value = whole(text)
+    if value < 1:
+        raise ArgumentTypeError(f"{text!r}: give 1 or more")
     return value
 
 

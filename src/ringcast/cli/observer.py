@@ -19,7 +19,9 @@ from ringcast.runtime.ops.key_reload import reload_at_hangup
 def add_observer_arguments(parser: ArgumentParser) -> None:
     """The arguments that both commands have."""
     parser.add_argument("group", metavar="GROUP", help="the name of the group")
-    parser.add_argument("--name", default="", help="what the others see in their views")
+    parser.add_argument(
+        "--name", default="", help="what the others see in their views (watch-USER-PROCESS)"
+    )
     add_timeout_argument(parser)
     add_stack_arguments(parser)
     add_key_argument(parser)

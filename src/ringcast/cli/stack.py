@@ -29,7 +29,7 @@ def add_stack_arguments(parser: ArgumentParser) -> None:
     stack.add_argument(
         "--seeds",
         metavar="HOST:PORT,…",
-        help="where members are; one that answers is enough",
+        help="endpoints of members; one that answers is enough",
     )
     stack.add_argument(
         "--dns",
@@ -163,6 +163,13 @@ def chosen_stack(arguments: Namespace) -> StackSpec:
     bound = {"bind": arguments.bind, "port": port}
     settings = {name: value for name, value in bound.items() if value is not None}
     return spec.replace("transport", **settings) if settings else spec
+
+
+def is_found_by_seeds_only(spec: StackSpec) -> bool:
+    """Whether a member asks no place, so that others have to be told its endpoint."""
+    ways = ("multicast", "seeds", "dns", "file", "methods")
+    values = spec["Discovery"].values()
+    return not any(values[way] for way in ways)
 
 
 def chosen_spec(arguments: Namespace, default: str) -> StackSpec:

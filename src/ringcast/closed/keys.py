@@ -32,7 +32,7 @@ class Key:
     def __init__(self, key: bytes) -> None:
         """Raises ConfigError, without the key in its text."""
         if not isinstance(key, bytes | bytearray | memoryview):
-            raise ConfigError(f"a key is a {type(key).__name__}: give {KEY_SIZE} bytes")
+            raise ConfigError(f"key is of type {type(key).__name__}: give {KEY_SIZE} bytes")
         if len(key) != KEY_SIZE:
             raise ConfigError(
                 f"a key has {len(key)} bytes: give {KEY_SIZE} random ones,"
@@ -73,6 +73,10 @@ def chosen_keys(
         return (Key(key),), None
     if key_file is None and not (key_file := os.environ.get(ENVIRONMENT)):
         return (), None
+    if not isinstance(key_file, str | os.PathLike):
+        raise ConfigError(f"key_file is {key_file!r}: give the path of a file")
+    if not os.fspath(key_file):
+        raise ConfigError("key_file is empty: give the path of a file, or leave it out")
     path = Path(key_file)
     return load_keys(path), path
 

@@ -15,7 +15,7 @@ import pytest
 
 from ringcast import presets
 from ringcast.cli.main import COMMANDS, main
-from ringcast.cli.numbers import number, seconds, whole
+from ringcast.cli.numbers import count, number, port, seconds, whole
 from ringcast.runtime.ops.logs import log
 from ringcast.trace.check import check
 from ringcast.trace.table import read_rows
@@ -25,7 +25,7 @@ def number_options(module: str) -> list[str]:
     """The options of a command that take a number."""
     parser = ArgumentParser()
     import_module(module).add_arguments(parser)
-    kinds = (number, seconds, whole)
+    kinds = (number, seconds, whole, port, count)
     return [action.option_strings[-1] for action in parser._actions if action.type in kinds]
 
 
@@ -209,7 +209,7 @@ def test_what_the_disk_says_is_a_sentence(
     monkeypatch.setattr("ringcast.cli.commands.explain.run", fail)
     assert main(["explain", "lan"]) == 1
     assert capsys.readouterr().err == (
-        "ringcast explain: [Errno 28] No space left on device: 'x\\x1b[31m'\n"
+        "ringcast explain: x\\x1b[31m: No space left on device\n"
     )
 
 
@@ -255,6 +255,13 @@ def test_a_closed_output_is_no_traceback() -> None:
     command = f"{sys.executable} -m ringcast explain lan >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("words", "status"), [("explain lan", 0), ("explain lann", 2), ("no", 2)])
+def test_a_closed_standard_error_changes_no_exit_status(words: str, status: int) -> None:
+    command = f"{sys.executable} -m ringcast {words} 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert done.returncode == status
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:

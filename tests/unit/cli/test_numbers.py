@@ -4,7 +4,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from ringcast.cli.numbers import number, seconds, whole
+from ringcast.cli.numbers import count, number, port, seconds, whole
 
 
 def test_texts_are_read_as_numbers_and_seconds() -> None:
@@ -36,3 +36,19 @@ def test_whole_numbers() -> None:
             whole(text)
     with pytest.raises(ArgumentTypeError, match="is too large"):
         whole("99999999999999999999")
+
+
+def test_a_port_is_one_that_a_socket_takes() -> None:
+    assert [port(text) for text in ("0", "7890", "65535")] == [0, 7890, 65_535]
+
+
+@pytest.mark.parametrize("text", ["-1", "65536", "99999999999"])
+def test_other_ports_are_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="give a port from 0 to 65535"):
+        port(text)
+
+
+def test_a_count_begins_at_one() -> None:
+    assert count("1") == 1
+    with pytest.raises(ArgumentTypeError, match="give 1 or more"):
+        count("0")

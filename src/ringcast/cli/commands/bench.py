@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_common(net)
     _add_beside(what.add_parser("beside", help="the speed of this tree beside an earlier one"))
     form = what.add_parser("form", help="the time until members are in one view")
-    form.add_argument("--members", default="2,10,50", help="how many (%(default)s)")
+    form.add_argument("--members", default="2,10,50", help="group sizes (%(default)s)")
     form.add_argument(
         "--changes",
         default="5,20",
@@ -52,15 +52,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_audit(what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB"))
     journal = what.add_parser("journal", help="reading a journal by Spark, beside plain Parquet")
     journal.add_argument("--rows", type=int, default=4_000_000, help="messages (%(default)s)")
-    journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="(%(default)s)")
+    journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="recorders (%(default)s)")
     journal.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
     _add_common(journal)
     sim = what.add_parser(
         "sim", help="messages that the simulator delivers per second of real time"
     )
-    sim.add_argument("--members", type=whole, default=4, help="how many members (%(default)s)")
-    sim.add_argument("--size", type=whole, default=100, help="bytes of a message (%(default)s)")
-    sim.add_argument("--messages", type=whole, default=200_000, help="in total (%(default)s)")
+    sim.add_argument("--members", type=whole, default=4, help="members (%(default)s)")
+    sim.add_argument("--size", type=whole, default=100, help="bytes per message (%(default)s)")
+    sim.add_argument("--messages", type=whole, default=200_000, help="messages in total (%(default)s)")
     sim.add_argument("--growth", action="store_true", help="control frames in larger groups too")
     _add_common(sim)
     sink = what.add_parser("sink", help="rows from many workers: a member each, or one gateway")
@@ -72,9 +72,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _add_audit(audit: ArgumentParser) -> None:
     audit.add_argument("--rows", type=whole, default=20_000_000, help="delivery rows (%(default)s)")
-    audit.add_argument("--run", type=whole, default=1, help="messages in a row (%(default)s)")
-    audit.add_argument("--members", type=whole, default=5, help="how many members (%(default)s)")
-    audit.add_argument("--files", type=whole, default=0, help="how many files (one per member)")
+    audit.add_argument("--run", type=whole, default=1, help="messages per row (%(default)s)")
+    audit.add_argument("--members", type=whole, default=5, help="members (%(default)s)")
+    audit.add_argument("--files", type=whole, default=0, help="files (one per member)")
     audit.add_argument(
         "--shape",
         choices=("deliveries", "members", "files", "compacted", "all"),

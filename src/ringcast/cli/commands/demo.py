@@ -24,24 +24,35 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--members",
         type=whole,
         default=DemoPlan.members,
+        metavar="N",
         help="members that send from the start, besides the recorder (%(default)s)",
     )
     parser.add_argument(
-        "--messages", type=whole, default=DemoPlan.messages, help="messages of each (%(default)s)"
+        "--messages",
+        type=whole,
+        default=DemoPlan.messages,
+        metavar="N",
+        help="messages per member (%(default)s)",
     )
     parser.add_argument(
-        "--size", type=whole, default=DemoPlan.size, help="bytes of a message (%(default)s)"
+        "--size",
+        type=whole,
+        default=DemoPlan.size,
+        metavar="BYTES",
+        help="bytes per message (%(default)s)",
     )
     parser.add_argument(
         "--seconds",
         type=number,
         default=DemoPlan.seconds,
-        help="time that they send for (%(default)g)",
+        metavar="SECONDS",
+        help="time over which they send (%(default)g)",
     )
     parser.add_argument(
         "--loss",
         type=number,
         default=DemoPlan.loss,
+        metavar="CHANCE",
         help="chance that a datagram is dropped (%(default)g)",
     )
     parser.add_argument(

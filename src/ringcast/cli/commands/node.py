@@ -17,6 +17,7 @@ from ringcast.cli.stack import (
     add_stack_arguments,
     add_timeout_argument,
     chosen_stack,
+    is_found_by_seeds_only,
 )
 from ringcast.cli.watching import add_watching_arguments, start_log
 from ringcast.errors import ConfigError
@@ -34,12 +35,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "Joins a group. Each line of standard input is sent to all members; messages are printed as"
         "\n`name: text`, views and the like go to standard error. At the end of the input, or at"
         "\nCtrl-C, the member leaves in order; at a second Ctrl-C, at once."
-        "\n\nIn two terminals:  ringcast node chat --name ann"
-        "\nTwo machines:      ringcast node chat --bind 10.0.0.1 --port 7800"
-        "\n                   ringcast node chat --bind 10.0.0.2 --seeds 10.0.0.1:7800"
     )
     parser.add_argument("group", metavar="GROUP", help="the name of the group")
-    parser.add_argument("--name", default="", help="what others call this member")
+    parser.add_argument(
+        "--name", default="", help="the name of this member for others (the first digits of its address)"
+    )
     add_timeout_argument(parser)
     parser.add_argument("--stay", action="store_true", help="go on when the input has ended")
     parser.add_argument(
@@ -72,6 +72,8 @@ def run(arguments: Namespace) -> int:
         reload_at_hangup(group)
         with _on_signals(console.stop), _answering(group):
             text.joined(arguments.group, group.name, group.me, group.endpoint)
+            if is_found_by_seeds_only(spec):
+                text.hint(f"others join with --seeds {group.endpoint}")
             console.run(_input(), arguments.stay)
             text.left()
     return 0

@@ -29,36 +29,56 @@ FAULTS = {
 }
 """What each fault does."""
 
+CHANCES = {
+    "loss": "is lost",
+    "duplicate": "arrives twice",
+    "reorder": "is overtaken by later ones",
+    "corrupt": "is damaged",
+}
+"""What may happen to a datagram."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast sim`."""
-    parser.add_argument("--members", type=whole, default=4, help="how many members (%(default)s)")
+    parser.add_argument(
+        "--members", type=whole, default=4, metavar="N", help="members (%(default)s)"
+    )
     parser.add_argument(
         "--messages",
         type=whole,
         default=1000,
-        help="how many messages in total, from all senders together (%(default)s)",
+        metavar="N",
+        help="messages of all senders together (%(default)s)",
     )
-    parser.add_argument("--size", type=whole, default=100, help="bytes of a message (%(default)s)")
-    parser.add_argument("--batch", type=whole, default=64, help="messages in a run (%(default)s)")
-    parser.add_argument("--senders", type=whole, help="how many of the members send (all)")
+    parser.add_argument(
+        "--size", type=whole, default=100, metavar="BYTES", help="bytes per message (%(default)s)"
+    )
+    parser.add_argument(
+        "--batch", type=whole, default=64, metavar="N", help="messages per run (%(default)s)"
+    )
+    parser.add_argument("--senders", type=whole, metavar="N", help="members that send (all)")
     parser.add_argument(
         "--still",
         type=whole,
         default=0,
+        metavar="N",
         help="members, the last ones, that receive no messages (%(default)s)",
     )
     parser.add_argument(
         "--duration",
         type=number,
         default=0.0,
-        help="virtual seconds to spread the sending over; 0: as fast as the windows let it",
+        metavar="SECONDS",
+        help="virtual seconds to spread the sending over (0: as fast as the windows allow)",
     )
-    parser.add_argument("--seed", type=whole, default=0, help="of all random choices (%(default)s)")
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="N", help="of all random choices (%(default)s)"
+    )
     parser.add_argument(
         "--timeout",
         type=seconds,
         default=Trial.timeout,
+        metavar="SECONDS",
         help="virtual seconds after which the run is given up (%(default)g)",
     )
     add_spec_arguments(parser.add_argument_group("the stack"), "left out: lan")
@@ -76,13 +96,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_network(parser: ArgumentParser) -> None:
-    network = parser.add_argument_group("the network, link by link")
-    network.add_argument("--loss", type=number, default=0.0, help="chance that a datagram is lost")
-    network.add_argument("--duplicate", type=number, default=0.0, help="… that it arrives twice")
-    network.add_argument(
-        "--reorder", type=number, default=0.0, help="… that later ones overtake it"
-    )
-    network.add_argument("--corrupt", type=number, default=0.0, help="… that it is damaged")
+    network = parser.add_argument_group("the network, link by link; a CHANCE is from 0 to 1")
+    for name, what in CHANCES.items():
+        network.add_argument(
+            f"--{name}",
+            type=number,
+            default=0.0,
+            metavar="CHANCE",
+            help=f"chance that a datagram {what} (%(default)g)",
+        )
     network.add_argument(
         "--delay",
         default="0.0001-0.0005",
@@ -93,20 +115,40 @@ def _add_network(parser: ArgumentParser) -> None:
         "--packet-loss",
         type=number,
         default=0.0,
-        help="chance that a packet is lost; a datagram is lost with any of its packets",
+        metavar="CHANCE",
+        help="chance that a packet is lost; a datagram is lost with any of its packets"
+        " (%(default)g)",
     )
     network.add_argument(
-        "--mtu", type=whole, default=MTU, help="bytes of a packet, for --packet-loss (%(default)s)"
+        "--mtu",
+        type=whole,
+        default=MTU,
+        metavar="BYTES",
+        help="bytes per packet, for --packet-loss (%(default)s)",
     )
     network.add_argument(
         "--bandwidth",
         type=number,
+        metavar="BYTES",
         help="bytes per second of each sender's uplink (no limit); 200 Mbit/s are 25e6",
     )
-    network.add_argument("--downlink", type=number, help="… of each receiver's downlink")
-    network.add_argument("--shared", type=number, help="… of the link that all members share")
     network.add_argument(
-        "--queue", type=whole, help="bytes that each of these queues; more are dropped (4 MiB)"
+        "--downlink",
+        type=number,
+        metavar="BYTES",
+        help="bytes per second of each receiver's downlink (no limit)",
+    )
+    network.add_argument(
+        "--shared",
+        type=number,
+        metavar="BYTES",
+        help="bytes per second of the link that all members share (no limit)",
+    )
+    network.add_argument(
+        "--queue",
+        type=whole,
+        metavar="BYTES",
+        help="bytes that wait before each of these; more are dropped (4 MiB)",
     )
 
 

@@ -23,26 +23,61 @@ def add_arguments(parser: ArgumentParser) -> None:
         "\nheld, the states are equal, no member was stuck, and nothing grew."
     )
     add = parser.add_argument
-    add("--minutes", type=number, default=SoakPlan.minutes, help="how long (%(default)g)")
-    add("--seed", type=whole, default=SoakPlan.seed, help="of all random choices (%(default)s)")
-    add("--steady", type=whole, default=SoakPlan.steady, help="members that stay (%(default)s)")
+    add(
+        "--minutes",
+        type=number,
+        default=SoakPlan.minutes,
+        metavar="MINUTES",
+        help="how long the load lasts (%(default)g)",
+    )
+    add(
+        "--seed",
+        type=whole,
+        default=SoakPlan.seed,
+        metavar="N",
+        help="of all random choices (%(default)s)",
+    )
+    add(
+        "--steady",
+        type=whole,
+        default=SoakPlan.steady,
+        metavar="N",
+        help="members that stay (%(default)s)",
+    )
     add(
         "--guests",
         type=whole,
         default=SoakPlan.guests,
+        metavar="N",
         help="members that join and leave, at most (%(default)s)",
     )
     add(
         "--rate",
         type=whole,
         default=SoakPlan.rate,
-        help="messages per second of each (%(default)s)",
+        metavar="N",
+        help="messages per second and member (%(default)s)",
     )
-    add("--size", type=whole, default=SoakPlan.size, help="bytes of a message (%(default)s)")
     add(
-        "--loss", type=number, default=SoakPlan.loss, help="chance to lose a datagram (%(default)g)"
+        "--size",
+        type=whole,
+        default=SoakPlan.size,
+        metavar="BYTES",
+        help="bytes per message (%(default)s)",
     )
-    add("--transport", choices=TRANSPORTS, default=SoakPlan.transport, help="(%(default)s)")
+    add(
+        "--loss",
+        type=number,
+        default=SoakPlan.loss,
+        metavar="CHANCE",
+        help="chance that a datagram is lost (%(default)g)",
+    )
+    add(
+        "--transport",
+        choices=TRANSPORTS,
+        default=SoakPlan.transport,
+        help="TCP, or UDP multicast on loopback (%(default)s)",
+    )
     add(
         "--network",
         action="store_true",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ringcast import sync
 from ringcast.cli.colour import RED, YELLOW, paint
-from ringcast.cli.numbers import seconds, whole
+from ringcast.cli.numbers import count, seconds
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
 from ringcast.runtime.live.text import LEGEND, SORTS, details_of, lines_of, ordered
 from ringcast.runtime.live.watch import GroupWatch, Snapshot
@@ -26,13 +26,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast top`."""
     parser.description = (
         "Joins the group as a member that sends and reads nothing, and shows all members every"
-        "\nsecond: rates, windows, who waits for whom and since when, losses, views and their"
+        "\nsecond: rates, windows, which member waits for which and since when, losses, views and their"
         "\nreasons. It works in a group whose sends are blocked, too."
         f"\n\nKeys: {KEYS}"
     )
     add_observer_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--sort", choices=SORTS, default="seniority", help="the column to sort by")
+    output.add_argument("--sort", choices=SORTS, default="seniority", help="the column to sort by (%(default)s)")
     output.add_argument(
         "--interval",
         type=seconds,
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="seconds between two looks (%(default)g)",
     )
     output.add_argument(
-        "--count", type=whole, metavar="N", help="stop after N looks; 1 for a single one"
+        "--count", type=count, metavar="N", help="stop after N looks (none: go on until Ctrl-C)"
     )
     output.add_argument("--json", action="store_true", help="print one JSON object per look")
 

@@ -6,7 +6,7 @@ import signal
 import threading
 from argparse import ArgumentParser, Namespace
 
-from ringcast.cli.numbers import whole
+from ringcast.cli.numbers import port
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
 from ringcast.runtime.live.server import LivePage
 from ringcast.runtime.live.watch import GroupWatch
@@ -16,8 +16,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast ui`."""
     parser.description = (
         "Joins the group as a member that sends and reads nothing, and serves a page that shows all"
-        "\nmembers: rates, windows, who waits for whom, losses, views and their reasons. The page"
-        "\nneeds nothing from elsewhere and changes nothing. Its data is at /group.json."
+        "\nmembers: rates, windows, which member waits for which, losses, views and their reasons. The"
+        "\npage needs nothing from elsewhere and changes nothing. Its data is at /group.json."
     )
     add_observer_arguments(parser)
     page = parser.add_argument_group("the page")
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     page.add_argument(
         "--page-port",
-        type=whole,
+        type=port,
         default=7890,
         metavar="N",
         help="its port (%(default)s); 0: a free one",

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch, Message, Payload
@@ -109,6 +109,14 @@ class Joining:
     ) -> None:
         assert self._group is not None
         await self._group.leave()
+
+    if not TYPE_CHECKING:  # A type checker knows what a Joining has.
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(
+                f"this join is not awaited yet, and has no {name}: write `async with"
+                " ringcast.join(…) as group`, or `group = await ringcast.join(…)`"
+            )
 
     async def _join(self) -> Group:
         timeout = checked_timeout(self._timeout, ConfigError)

@@ -120,7 +120,10 @@ class GroupBase:
         """Show these figures of the application in `stats()["application"]` and in the live view.
 
         `figures` is called under the member's lock, from any thread: it reads and returns.
+        Raises LocalError for what is not a function.
         """
+        if not callable(figures):
+            raise LocalError(f"figures is {figures!r}: give a function that returns a mapping")
         self._member.figures = figures
 
     def reload_keys(self) -> None:
@@ -322,6 +325,8 @@ def checked_payloads(payloads: Iterable[Sendable]) -> list[Payload]:
     """Messages as the stack takes them, in a list of its own: the caller's may change."""
     if isinstance(payloads, (bytes, bytearray, memoryview, str)):
         raise TypeError("send_many takes a list of messages: use send for one")
+    if not isinstance(payloads, Iterable):
+        raise TypeError(f"send_many takes a list of messages, not {type(payloads).__name__}")
     messages = list(payloads)
     if [*map(type, messages)].count(bytes) == len(messages):
         return cast(list[Payload], messages)

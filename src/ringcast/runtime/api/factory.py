@@ -7,6 +7,7 @@ from os import PathLike
 from ringcast import presets
 from ringcast.closed.keys import chosen_keys
 from ringcast.control.discovery import Discovery
+from ringcast.errors import ConfigError
 from ringcast.runtime.discovery.background import BackgroundDiscovery
 from ringcast.runtime.discovery.method import chosen_methods
 from ringcast.runtime.member.arguments import cannot_start, check_join
@@ -45,6 +46,8 @@ def make_member(
     if any(chosen_methods(discovery)):
         observers.append(BackgroundDiscovery(discovery))
     if observer is not None:
+        if not hasattr(observer, "begin"):
+            raise ConfigError(f"observer is {observer!r}: give a listener, say a LiveTrace")
         observers.append(observer)
     try:
         member = Member(

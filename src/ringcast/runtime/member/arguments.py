@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import math
+import reprlib
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -59,7 +60,7 @@ def check_join(group: str, spec: StackSpec | None, name: str, backlog_bytes: int
     if not group:
         raise ConfigError("group is empty: give the name that all its members use")
     if spec is not None and not isinstance(spec, StackSpec):
-        raise ConfigError(f"spec is {spec!r}: give a StackSpec, say presets.lan()")
+        raise ConfigError(f"spec is {reprlib.repr(spec)}: give a StackSpec, say presets.lan()")
     _check_text("name", name)
     size = len(name.encode())
     if size > NAME_MAX:

@@ -50,7 +50,7 @@ def split_endpoint(endpoint: str) -> tuple[str, int]:
     is_open, is_closed = host.startswith("["), host.endswith("]")
     if not colon or not host or not is_port(port) or is_open != is_closed:
         shown = endpoint if len(endpoint) <= SHOWN_MAX else f"{endpoint[:SHOWN_MAX]}…"
-        raise ConfigError(f'"{shown}" is not an endpoint: give "host:port"')
+        raise ConfigError(f'"{shown}" is not an endpoint: give "host:port", a port from 1 to 65535')
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

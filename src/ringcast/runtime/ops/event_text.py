@@ -43,6 +43,10 @@ class TextEventWriter:
         """This member has joined."""
         self._aside(f"joined {printable(group)} as {printable(name)} at {endpoint}")
 
+    def hint(self, text: str) -> None:
+        """Write what the user may have to do."""
+        self._aside(text)
+
     def show(self, event: Event) -> None:
         """Write an event."""
         if isinstance(event, Batch):
@@ -68,6 +72,9 @@ class JsonEventWriter:
     def joined(self, group: str, name: str, me: Address, endpoint: str) -> None:
         """This member has joined."""
         self._say("joined", group=group, name=name, address=str(me), endpoint=endpoint)
+
+    def hint(self, text: str) -> None:
+        """Nothing: programs have the endpoint."""
 
     def show(self, event: Event) -> None:
         """Write an event."""

@@ -31,7 +31,7 @@ class Exporter(PageServer):
 
 
 def _split(where: int | str) -> tuple[str, int]:
-    if isinstance(where, int):
+    if isinstance(where, int) and not isinstance(where, bool):
         if not 0 <= where <= 65_535:
             raise ConfigError(f"metrics is {where}: give a port from 0 to 65535, or host:port")
         return "127.0.0.1", where

@@ -6,6 +6,8 @@ import contextlib
 import os
 
 HAS_EVENTFD = hasattr(os, "eventfd")
+CLOSED = -1
+"""Stands for a descriptor that is closed: no file ever has this number."""
 
 
 class EventBell:
@@ -27,8 +29,11 @@ class EventBell:
             os.eventfd_read(self.fd)
 
     def close(self) -> None:
-        """Close it; to be called once."""
-        os.close(self.fd)
+        """Close it. A second time, as in a fork of a process that has left, nothing happens: its
+        number may be that of another file by then."""
+        fd, self.fd = self.fd, CLOSED
+        if fd != CLOSED:
+            os.close(fd)
 
 
 class PipeBell:
@@ -54,9 +59,12 @@ class PipeBell:
                 pass
 
     def close(self) -> None:
-        """Close it; to be called once."""
-        os.close(self.fd)
-        os.close(self._writer)
+        """Close it; a second time nothing happens."""
+        fds = self.fd, self._writer
+        self.fd = self._writer = CLOSED
+        for fd in fds:
+            if fd != CLOSED:
+                os.close(fd)
 
 
 Bell = EventBell | PipeBell

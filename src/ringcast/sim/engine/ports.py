@@ -74,9 +74,12 @@ class Switch:
     ) -> None:
         for name, value in (("bandwidth", bandwidth), ("downlink", downlink), ("shared", shared)):
             if value is not None and not 0 < value < math.inf:
-                raise ConfigError(f"{name} is {value}: give bytes per second, or None for no limit")
+                raise ConfigError(
+                    f"{name} is {value}: give bytes per second above 0; without it there is no"
+                    " limit"
+                )
         if queue is not None and not queue > 0:
-            raise ConfigError(f"queue is {queue}: give bytes above 0, or None for a large one")
+            raise ConfigError(f"queue is {queue}: give bytes above 0; without it, it is large")
         self.bandwidth = bandwidth
         """Bytes per second of each uplink; None for no limit."""
         self.downlink = downlink
