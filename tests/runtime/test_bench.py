@@ -153,6 +153,8 @@ def test_the_list_names_every_scenario() -> None:
         (["--repeats", "0", "--only", "idle"], "--repeats is 0"),
         (["beside", "/nowhere"], "'/nowhere' is neither a folder nor a revision"),
         (["form", "--members", "two"], "--members is 'two'"),
+        (["form", "--only", "nope"], "--only: there is no 'nope': choose from kill,"),
+        (["form", "--stacks", "lam"], "--stacks: there is no 'lam': choose from loopback, tcp"),
         (["micro", "--baseline", "/nowhere"], "no results of micro-benchmarks"),
     ],
 )

@@ -191,9 +191,8 @@ def _crash(run: WitnessGroup, *victims: int) -> Measured:
     return until_view(reports, since, run.members - len(victims)), stalls_of(reports)
 
 
-def _restart(run: WitnessGroup) -> Measured:
+def _restart(run: WitnessGroup, victim: int) -> Measured:
     run.start([run.job(index) for index in range(run.members)])
-    victim = run.members - 1
     run.kill(victim)
     seconds = run.again(victim)
     return seconds, stalls_of(run.hear(without=[victim]))
@@ -222,35 +221,79 @@ def _heal(run: WitnessGroup) -> Measured:
     return until_view(reports, since, run.members), stalls_of(reports)
 
 
-CHANGES: dict[str, Callable[[WitnessGroup], Measured]] = {
-    "one is killed": lambda run: _crash(run, run.members - 1),
-    "the coordinator is killed": lambda run: _crash(run, 0),
-    "coordinator and next are killed": lambda run: _crash(run, 0, 1),
-    "start again at the same port": _restart,
-    "one joins": _join,
-    "one leaves": _leave,
-    "all are cut off, until it heals": _heal,
+@dataclass(frozen=True, kw_only=True)
+class ChangeKind:
+    """Something that happens to a group."""
+
+    what: str
+    """What happens, in words."""
+    measure: Callable[[WitnessGroup], Measured]
+    members_min: int = 2
+    """The smallest group that it can happen to."""
+    stacks: Sequence[str] = USUAL_STACKS
+    """The stacks that it is measured with, unless others are asked for."""
+
+
+CHANGES: dict[str, ChangeKind] = {
+    "kill": ChangeKind(what="one is killed", measure=lambda run: _crash(run, run.members - 1)),
+    "kill-coordinator": ChangeKind(
+        what="the coordinator is killed", measure=lambda run: _crash(run, 0)
+    ),
+    "kill-two": ChangeKind(
+        what="coordinator and next are killed",
+        measure=lambda run: _crash(run, 0, 1),
+        members_min=3,
+    ),
+    "kill-three": ChangeKind(
+        what="the first three are killed", measure=lambda run: _crash(run, 0, 1, 2), members_min=4
+    ),
+    "restart": ChangeKind(
+        what="start again at the same port", measure=lambda run: _restart(run, run.members - 1)
+    ),
+    "restart-coordinator": ChangeKind(
+        what="the coordinator starts again", measure=lambda run: _restart(run, 0)
+    ),
+    "join": ChangeKind(what="one joins", measure=_join),
+    "leave": ChangeKind(what="one leaves", measure=_leave),
+    "heal": ChangeKind(
+        what="all are cut off, until it heals", measure=_heal, stacks=DEFAULT_STACKS
+    ),
 }
+"""Each kind of change, by its name."""
 
 
-def changes(sizes: Sequence[int], namespace: Namespace, repeats: int) -> Iterator[ChangeTimes]:
-    """Every change, over every stack, in groups of these sizes. Raises BenchFailure."""
+def changes(
+    sizes: Sequence[int],
+    namespace: Namespace,
+    repeats: int,
+    kinds: Sequence[str] = (),
+    stacks: Sequence[str] = (),
+) -> Iterator[ChangeTimes]:
+    """Every change, over every stack, in groups of these sizes. Raises BenchFailure.
+
+    kinds, stacks: only these, by name."""
     for members in sizes:
-        for what, measure in CHANGES.items():
-            for stack in DEFAULT_STACKS if measure is _heal else USUAL_STACKS:
-                measured = list[Measured]()
-                for _ in range(repeats):
-                    run = WitnessGroup(stack, members, namespace)
-                    try:
-                        measured.append(measure(run))
-                    except Missing:
-                        break
-                    finally:
-                        run.end()
-                yield ChangeTimes(
-                    what=what,
-                    stack=stack,
-                    members=members,
-                    seconds=tuple(seconds for seconds, _ in measured),
-                    stalls=tuple(stall for _, stalls in measured for stall in stalls),
-                )
+        for kind in [CHANGES[name] for name in kinds or CHANGES]:
+            for stack in (stacks or kind.stacks) if members >= kind.members_min else ():
+                yield _repeat(kind, stack, members, namespace, repeats)
+
+
+def _repeat(
+    kind: ChangeKind, stack: str, members: int, namespace: Namespace, repeats: int
+) -> ChangeTimes:
+    measured = list[Measured]()
+    for _ in range(repeats):
+        run = WitnessGroup(stack, members, namespace)
+        try:
+            measured.append(kind.measure(run))
+        except Missing:
+            break
+        finally:
+            run.end()
+    return ChangeTimes(
+        what=kind.what,
+        stack=stack,
+        members=members,
+        seconds=tuple(seconds for seconds, _ in measured),
+        stalls=tuple(stall for _, stalls in measured for stall in stalls),
+    )

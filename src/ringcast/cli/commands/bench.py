@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ringcast_bench.namespace import Namespace as Network
     from ringcast_bench.run import RunRow
     from ringcast_bench.scenarios import Scenario
+    from ringcast_bench.views.changes import ChangeTimes
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,13 +35,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_common(net)
     _add_beside(what.add_parser("beside", help="the speed of this tree beside an earlier one"))
     form = what.add_parser("form", help="the time until members are in one view")
-    form.add_argument("--members", default="2,10,50", help="group sizes (%(default)s)")
+    form.add_argument(
+        "--members", default="2,10,50", help='how many join at once (%(default)s; "" for none)'
+    )
     form.add_argument(
         "--changes",
         default="5,20",
         metavar="N,…",
         help="sizes of changing groups (%(default)s)",
     )
+    form.add_argument(
+        "--only", metavar="NAME,…", default=SUPPRESS, help="these changes, as in kill,heal"
+    )
+    form.add_argument("--stacks", metavar="NAME,…", default="", help="with loopback, tcp or lan")
     _add_common(form)
     trace = what.add_parser("trace", help="what a member's trace costs it")
     _add_common(trace)
@@ -170,9 +177,13 @@ def run_trace(arguments: Namespace) -> int:
 def run_form(arguments: Namespace) -> int:
     """The time until members are in one view."""
     from ringcast_bench.namespace import Namespace as Network
+    from ringcast_bench.views.changes import CHANGES, STACKS, changes
     from ringcast_bench.views.form import form
 
-    sizes = _numbers("--members", arguments.members)
+    sizes = _numbers("--members", arguments.members) if arguments.members else []
+    changing = _numbers("--changes", arguments.changes) if arguments.changes else []
+    kinds = _names("--only", arguments.only, CHANGES)
+    stacks = _names("--stacks", arguments.stacks, STACKS)
     with Network() as network:
         _explain(network)
         formed = []
@@ -181,20 +192,21 @@ def run_form(arguments: Namespace) -> int:
             if not arguments.json:
                 mark = ", disturbed by other load" if group.is_disturbed else ""
                 print(f"{group.members:>4} members: {group.seconds:.2f} s{mark}", flush=True)
-        changed = _print_changes(arguments, network)
+        changed = _print_changes(
+            changes(changing, network, arguments.repeats, kinds, stacks), is_json=arguments.json
+        )
     if arguments.json:
         print(json.dumps({"formed": [vars(group) for group in formed], "changed": changed}))
     return 0
 
 
-def _print_changes(arguments: Namespace, network: Network) -> list[dict[str, object]]:
+def _print_changes(changes: Iterable[ChangeTimes], *, is_json: bool) -> list[dict[str, object]]:
     """The times that changes of a group take, beside each other."""
-    from ringcast_bench.views.changes import HEADING, changes
+    from ringcast_bench.views.changes import HEADING
 
-    sizes = _numbers("--changes", arguments.changes) if arguments.changes else []
     changed: list[dict[str, object]] = []
-    for change in changes(sizes, network, arguments.repeats):
-        if not arguments.json:
+    for change in changes:
+        if not is_json:
             print("" if changed else f"\n{HEADING}\n", end="")
             print(change.line(), flush=True)
         changed.append(vars(change))
@@ -418,3 +430,13 @@ def _numbers(option: str, text: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise ConfigError(f"{option} is '{text}': give numbers, as in 2,10,50")
     return numbers
+
+
+def _names(option: str, text: str | None, known: Iterable[str]) -> list[str]:
+    """The names in a list with commas; none for no text. Raises ConfigError."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{option}: there is no '{name}': choose from {', '.join(known)}")
+    return names

@@ -3,7 +3,8 @@
 import pytest
 
 from ringcast_bench.job import BenchFailure, Report
-from ringcast_bench.views.changes import HEADING, ChangeTimes, stalls_of, until_view
+from ringcast_bench.namespace import Namespace
+from ringcast_bench.views.changes import HEADING, ChangeTimes, changes, stalls_of, until_view
 
 REPORTS: list[Report] = [
     {"views": [(1.0, 3), (9.5, 2)], "stall": 0.004},
@@ -36,3 +37,7 @@ def test_the_stalls_of_all_members_have_a_99th_percentile() -> None:
     change = ChangeTimes(what="one joins", stack="tcp", members=20, seconds=(0.1,), stalls=stalls)
     assert change.line().split()[-3:] == ["99.5", "198.0", "199.0"]
     assert HEADING.split()[-3:] == ["ms", "p99", "worst"]
+
+
+def test_what_a_group_is_too_small_for_is_left_out() -> None:
+    assert list(changes([2], Namespace(), 1, kinds=["kill-two", "kill-three"])) == []
