@@ -165,7 +165,7 @@ def a_state_counts_before_what_is_in_it() -> None:
 
 
 def half_a_state_is_kept() -> None:
-    """Let a newcomer not mind that whoever gives the state is gone."""
+    """Let a newcomer not mind that the provider of the state is gone."""
     requester.UNDER_WAY = frozenset()
 
 
@@ -335,9 +335,11 @@ PROTECTIONS = (
     ),
     Protection(
         a_state_counts_before_what_is_in_it,
-        STATE + "test_what_only_a_crashed_giver_knew_is_in_nobodys_state",
+        STATE + "test_what_only_a_crashed_provider_knew_is_in_nobodys_state",
     ),
-    Protection(half_a_state_is_kept, STATE + "test_a_giver_crashes_half_way_and_another_goes_on"),
+    Protection(
+        half_a_state_is_kept, STATE + "test_a_provider_crashes_half_way_and_another_goes_on"
+    ),
     Protection(
         a_newcomer_gets_all_messages,
         STATE + "test_a_newcomer_under_load_ends_up_with_what_the_others_have",

@@ -245,7 +245,7 @@ def walled(percent: int) -> Row:
     return ringcast(f"{percent} %, firewall", firewall=percent, share=0.5)
 
 
-def patient(who: str, policy: str, pause: float = 0.0) -> Row:
+def slow_row(who: str, policy: str, pause: float = 0.0) -> Row:
     """A row with a policy for slow members, and one that takes its time for each message."""
     return ringcast(who, MULTICAST.insert(SlowMembers(policy=policy, bound=0.2)), pause=pause)
 
@@ -268,9 +268,9 @@ TROUBLES = (
         name="slow",
         title="1 sender, 3 receivers, 1,000 bytes; one takes 0.1 ms a message",
         rows=(
-            patient("nobody slow", "skip"),
-            patient("skip", "skip", 1e-4),
-            patient("evict", "evict", 1e-4),
+            slow_row("nobody slow", "skip"),
+            slow_row("skip", "skip", 1e-4),
+            slow_row("evict", "evict", 1e-4),
         ),
         goals=(
             Goal(who="skip", against="nobody slow", least=0.8),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,14 +60,11 @@ class StackSpec:
         return self._replace([p for p in protocols if isinstance(p, Spec)], settings)
 
     def _replace(self, protocols: Sequence[Spec], settings: dict[str, object]) -> StackSpec:
-        by_role = {protocol.role: protocol for protocol in protocols}
-        for role, protocol in by_role.items():
-            if self._find(role) is None:
+        for protocol in protocols:
+            if self._find(protocol.role) is None:
                 name = type(protocol).__name__
                 raise ConfigError(f"the stack has nothing that {name} could replace: insert() it")
-        parts = [by_role.get(protocol.role, protocol) for protocol in self.protocols]
-        for protocol in protocols:
-            parts = [part if part.role in by_role else protocol.adapt(part) for part in parts]
+        parts = _replaced(self.protocols, protocols)
         for name, value in settings.items():
             owner = _owner(parts, name)
             parts[owner] = parts[owner].changed({name: value})
@@ -79,24 +76,37 @@ class StackSpec:
 
         Those of one protocol are changed together, so that only their new values have to fit.
         """
+        return self.changed(settings=settings)
+
+    def changed(
+        self,
+        *,
+        without: Iterable[str] = (),
+        insert: Iterable[Spec] = (),
+        settings: Mapping[str, object] | None = None,
+    ) -> StackSpec:
+        """The stack without some protocols, then with others, then with settings changed that are
+        named in full. Only the result has to work. Raises ConfigError."""
+        parts = list(self.protocols)
+        for name in without:
+            parts.remove(_named_part(parts, name))
+        parts = _inserted(parts, insert)
         changes: dict[str, dict[str, object]] = {}
-        for full, value in settings.items():
+        for full, value in (settings or {}).items():
             protocol, dot, name = full.rpartition(".")
-            if not dot:
-                raise ConfigError(f'{full} is not a setting: name its protocol, "NakAck4.{full}"')
-            own = changes.setdefault(self[protocol].role, {})
+            if not (dot and protocol and name):
+                raise ConfigError(_no_setting(full, parts))
+            own = changes.setdefault(_named_part(parts, protocol).role, {})
             if name in own:
                 raise ConfigError(f"{full} is set twice: give one value")
             own[name] = tuple(value) if isinstance(value, list) else value
-        spec = self
         for role, values in changes.items():
-            spec = spec.replace(role, **values)
-        return spec
+            parts = _replaced(parts, [_named_part(parts, role).changed(values)])
+        return StackSpec(*parts)
 
     def without(self, name: str) -> StackSpec:
         """The stack without this protocol, named like its class or its role."""
-        dropped = self[name]
-        return StackSpec(*(protocol for protocol in self.protocols if protocol is not dropped))
+        return self.changed(without=[name])
 
     def with_total_order(self) -> StackSpec:
         """The stack with a `Sequencer`: all members deliver all messages in one order."""
@@ -104,11 +114,7 @@ class StackSpec:
 
     def insert(self, *protocols: Spec) -> StackSpec:
         """The stack with these protocols, each in its place; one with the same role gives way."""
-        _check_instances(protocols)
-        roles = {registry.of(type(protocol)).role for protocol in protocols}
-        kept = [protocol for protocol in self.protocols if protocol.role not in roles]
-        order = registry.order()
-        return StackSpec(*sorted([*kept, *protocols], key=lambda part: order.index(part.role)))
+        return self.changed(insert=protocols)
 
     # Reading -------------------------------------------------------------------------------------
 
@@ -116,11 +122,7 @@ class StackSpec:
         return iter(self.protocols)
 
     def __getitem__(self, name: str) -> Spec:
-        found = self._find(name)
-        if found is None:
-            close = did_you_mean(name, [type(protocol).__name__ for protocol in self.protocols])
-            raise ConfigError(f"the stack has no {name}: it has {self._names}{close}")
-        return found
+        return _named_part(self.protocols, name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None
@@ -133,15 +135,7 @@ class StackSpec:
         return "\n".join(lines)
 
     def _find(self, name: str) -> Spec | None:
-        for protocol in self.protocols:
-            if name in (type(protocol).__name__, protocol.role):
-                return protocol
-        kind = find(name)
-        return next((p for p in self.protocols if type(p) is kind), None)
-
-    @property
-    def _names(self) -> str:
-        return ", ".join(type(protocol).__name__ for protocol in self.protocols)
+        return _find_part(self.protocols, name)
 
     # TOML ----------------------------------------------------------------------------------------
 
@@ -213,6 +207,57 @@ def _check_instances(protocols: Sequence[object]) -> None:
             raise ConfigError(f"{protocol!r} is not a protocol: give one, say Sequencer()")
 
 
+def _find_part(parts: Sequence[Spec], name: str) -> Spec | None:
+    """The protocol with this name or role, or former name."""
+    for part in parts:
+        if name in (type(part).__name__, part.role):
+            return part
+    kind = find(name)
+    return next((part for part in parts if type(part) is kind), None)
+
+
+def _named_part(parts: Sequence[Spec], name: str) -> Spec:
+    """The same. Raises ConfigError when there is none."""
+    found = _find_part(parts, name)
+    if found is None:
+        names = [type(part).__name__ for part in parts]
+        raise ConfigError(
+            f"the stack has no {name}: it has {', '.join(names)}{did_you_mean(name, names)}"
+        )
+    return found
+
+
+def _inserted(parts: Sequence[Spec], protocols: Iterable[Spec]) -> list[Spec]:
+    """The protocols with others, each in its place; one with the same role gives way."""
+    added = list(protocols)
+    _check_instances(added)
+    roles = {registry.of(type(protocol)).role for protocol in added}
+    kept = [part for part in parts if part.role not in roles]
+    order = registry.order()
+    return sorted([*kept, *added], key=lambda part: order.index(part.role))
+
+
+def _replaced(parts: Sequence[Spec], protocols: Sequence[Spec]) -> list[Spec]:
+    """The protocols with others in place of those with their roles, which may change the rest."""
+    by_role = {protocol.role: protocol for protocol in protocols}
+    replaced = [by_role.get(part.role, part) for part in parts]
+    for protocol in protocols:
+        replaced = [part if part.role in by_role else protocol.adapt(part) for part in replaced]
+    return replaced
+
+
+def _no_setting(full: str, parts: Sequence[Spec]) -> str:
+    """What to write instead of a text that names no setting of a protocol."""
+    part = _find_part(parts, full.rstrip("."))
+    if part is not None:
+        name, settings = type(part).__name__, list(part.values())
+        example = f', for example "{name}.{settings[0]}"' if settings else ""
+        return f'"{full}" is not a setting: name one of {name}{example}'
+    owners = [type(part).__name__ for part in parts if full in part.values()]
+    example = f'"{owners[0]}.{full}"' if owners else 'for example "NakAck4.capacity"'
+    return f'"{full}" is not a setting: name its protocol, {example}'
+
+
 def _check_order(protocols: Sequence[Spec]) -> None:
     order = registry.order()
     places: list[tuple[int, str]] = []
@@ -247,7 +292,7 @@ def _check_needs(protocols: Sequence[Spec]) -> None:
 
 def _owner(parts: Sequence[Spec], name: str) -> int:
     """The place of the one protocol that has this setting."""
-    owners = [place for place, part in enumerate(parts) if name in part.values()]
+    owners = [n for n, part in enumerate(parts) if name in part.values() or name in part.renamed]
     if not owners:
         raise ConfigError(f"no protocol of the stack has a setting {name}")
     main = [place for place in owners if parts[place].role == "multicast"]

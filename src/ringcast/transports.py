@@ -14,7 +14,7 @@ from ringcast.layers.wire import UDP_MTU_MAX, Wire
 @protocol(role="transport", under="membership", shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Udp(Spec):
-    """UDP: IP multicast to everybody, unicast to one; IPv6 when `bind` and `multicast` are."""
+    """UDP: IP multicast to all members, unicast to one; IPv6 when `bind` and `multicast` are."""
 
     bind: str = "127.0.0.1"
     """The interface to use, by its address or name ("10.0.0.7", "eth0"); empty for the one that

@@ -23,7 +23,7 @@ class Authority:
         self.path.write_bytes(_pem(self._signed(name, self._key, is_authority=True)))
 
     def member(self, name: str, days: int = 1, usage: ObjectIdentifier | None = None) -> Tcp:
-        """TCP for a member with a certificate of this authority, valid up to so many days from now;
+        """TCP for a member with a certificate of this authority, valid up to `days` from now;
         with `usage`, for that alone."""
         key = ec.generate_private_key(ec.SECP256R1())
         path = self._folder / f"{name}.{self._name}.pem"

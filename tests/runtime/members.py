@@ -159,7 +159,7 @@ def await_one_view(members: Sequence[Process], seconds: float) -> str:
 
 
 def expect_agreement(members: Sequence[Process]) -> int:
-    """Whoever was in a view knows the same members of it; whoever went on together delivered the
+    """All members of a view know the same members of it; those that went on together delivered the
     same in it. Returns how many stays were compared.
     """
     names: dict[str, list[str]] = {}
@@ -179,7 +179,7 @@ def expect_agreement(members: Sequence[Process]) -> int:
 def hear_all(
     process: Process, wanted: dict[str, int], seconds: float = SOON
 ) -> list[dict[str, object]]:
-    """Until so many messages of each were taken, all of them in order; everything that was said."""
+    """Until these messages of each were taken, all of them in order; everything that was said."""
     until = time.monotonic() + seconds
     heard: list[dict[str, object]] = []
     missing = dict(wanted)

@@ -20,7 +20,7 @@ def read() -> None:
 
 
 def answer(question: bytes) -> bytes:
-    """The answer: all addresses, for whoever asks for IPv4."""
+    """The answer: all addresses, for questions about IPv4."""
     end = question.index(b"\0", 12) + 5
     kind = struct.unpack("!H", question[end - 4 : end - 2])[0]
     found = addresses if kind == 1 else []

@@ -46,7 +46,7 @@ class Lan:
 
 @contextmanager
 def lan(count: int) -> Iterator[Lan]:
-    """So many sides; skips where there are no namespaces or bridges."""
+    """This many sides; skips where there are no namespaces or bridges."""
     setup = (
         "ip link add bridge0 type bridge mcast_snooping 0 forward_delay 0 stp_state 0"
         " && ip link set bridge0 up"

@@ -118,7 +118,7 @@ class Sender:
         self._calm = threading.Event()
 
     def send(self, count: int, size: int) -> None:
-        """Send so many messages, in runs."""
+        """Send this many messages, in runs."""
         for begin in range(0, count, RUN):
             self._send_run(begin, min(RUN, count - begin), size)
         report(sent=count)

@@ -30,7 +30,7 @@ def drain(group: sync.Group) -> None:
 async def servers(
     count: int, spec: StackSpec, on_call: OnCall = echo
 ) -> AsyncIterator[list[ringcast.Group]]:
-    """So many members that answer calls, in one view."""
+    """This many members that answer calls, in one view."""
     name = group_name()
     async with AsyncExitStack() as stack:
         groups = [

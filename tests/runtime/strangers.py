@@ -52,7 +52,7 @@ def multicast(tmp_path: Path) -> tuple[str, StackSpec]:
 
 @contextmanager
 def greeter(greeting: bytes) -> Iterator[str]:
-    """Somebody who says this to whoever connects; where that is."""
+    """A stranger that says this to every caller; where it listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         callers: list[socket.socket] = []
 
@@ -76,7 +76,7 @@ def greeter(greeting: bytes) -> Iterator[str]:
 
 @contextmanager
 def shouting(spec: StackSpec, datagram: bytes) -> Iterator[None]:
-    """Somebody who says this again and again, on the loopback interface, to all members."""
+    """A stranger that says this again and again, on the loopback interface, to all members."""
     udp, over = spec["Udp"], threading.Event()
     assert isinstance(udp, Udp)
 

@@ -102,7 +102,7 @@ def members(
 
 
 def await_view(group: sync.Group, size: int) -> None:
-    """Take events until the view has so many members. Raises ringcast.Timeout."""
+    """Take events until the view has this many members. Raises ringcast.Timeout."""
     events = group.events(timeout=SOON)
     while len(group.view) != size:
         next(events)
@@ -119,7 +119,7 @@ def take_bytes(group: sync.Group, count: int) -> list[bytes]:
 
 
 def take_events(group: sync.Group, count: int) -> list[Event]:
-    """The next events, until so many messages were among them."""
+    """The next events, until this many messages were among them."""
     taken: list[Event] = []
     for event in group.events(timeout=SOON):
         taken.append(event)

@@ -31,7 +31,7 @@ MERGE = 1.5 * 0.5 + Membership().gather
 LEAVE = Membership().drain_timeout + Membership().leave_timeout
 
 MANY = 5_000
-"""Reports come after so many messages, since there are a lot."""
+"""Reports come after this many messages, since there are a lot."""
 
 
 @contextmanager

@@ -221,7 +221,9 @@ def test_a_task_that_is_cancelled_while_it_waits_sends_no_more() -> None:
     asyncio.run(run())
 
 
-def test_whoever_never_takes_messages_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_application_that_never_takes_messages_is_told_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with members(1, "memory", capacity=10) as (group,):
         group._member.incoming.visited = float("-inf")
         with (

@@ -56,7 +56,7 @@ def members(*names: str, kind: str, wrapper: tuple[str, ...] = ()) -> Iterator[l
 
 
 class Heard:
-    """What a member has said until it had got so many messages, and sent its own if it did."""
+    """What a member has said until it had got this many messages, and sent its own if it did."""
 
     def __init__(self, process: Bulk, count: int, sends: bool = False) -> None:
         self.got: dict[str, list[object]] = {}

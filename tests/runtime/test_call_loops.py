@@ -1,4 +1,4 @@
-"""Calls inside loops and handlers: whoever waits for an answer keeps nobody else waiting."""
+"""Calls inside loops and handlers: a task that waits for an answer keeps no other waiting."""
 
 import asyncio
 from collections import Counter

@@ -344,7 +344,7 @@ def test_a_member_that_finds_nobody_does_what_it_is_asked_to(way: int, tmp_path:
 
 
 @pytest.mark.parametrize("way", range(4), ids=["multicast", "seeds", "dns", "file"])
-def test_a_member_that_waits_joins_whoever_comes(
+def test_a_member_that_waits_joins_the_first_that_comes(
     way: int, tmp_path: Path, service: list[str]
 ) -> None:
     group, port = group_name(), free_port()

@@ -33,7 +33,7 @@ def test_a_group_that_is_there(
     assert ann.out.hear("still") == "ann: still here"
     ann.end_input()
     assert ann.status() == 0
-    assert ann.err.rest() == ["view 1: ann", "left"], "whoever asks does not come in"
+    assert ann.err.rest() == ["view 1: ann", "left"], "the doctor does not join"
 
 
 def test_a_seed_of_another_group(running: list[Command], home: Path) -> None:
@@ -187,7 +187,7 @@ def test_notices_of_the_dead_and_of_others(home: Path, tmp_path: Path) -> None:
         " 1 notice of other groups"
     )
     assert out[1].startswith("warning: no process listens at 127.0.0.1:9")
-    assert len(list(tmp_path.iterdir())) == 3, "whoever looks changes nothing"
+    assert len(list(tmp_path.iterdir())) == 3, "looking changes nothing"
 
 
 def test_a_directory_that_is_none(home: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_chat() -> None:
 
 
 def test_replicated_dictionary() -> None:
-    """Whoever comes late has what was there before, and gets what follows."""
+    """A late joiner has what was there before, and gets what follows."""
     program, name = "replicated_dictionary.py", group_name()
     with example(program, name, "ann") as ann:
         expect(ann, "* ann has 0 entries")

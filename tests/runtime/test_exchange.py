@@ -130,7 +130,7 @@ def test_groups_with_different_names_do_not_hear_each_other() -> None:
         assert len(c.view) == 1
 
 
-def test_the_same_name_comes_back_as_somebody_new() -> None:
+def test_the_same_name_comes_back_as_a_new_member() -> None:
     name, spec = group_name(), SPECS["multicast"](None)
     with sync.join(name, spec, name="a") as a:
         former = sync.join(name, spec, name="b")

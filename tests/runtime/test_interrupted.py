@@ -32,7 +32,9 @@ def test_a_handler_that_interrupts_the_group_does_not_wait_for_itself(
 
 
 @pytest.mark.parametrize("end", [sync.Group.leave, sync.Group.close])
-def test_a_handler_may_end_the_group_under_whoever_waits(end: Callable[[sync.Group], None]) -> None:
+def test_a_handler_may_end_the_group_under_those_that_wait(
+    end: Callable[[sync.Group], None],
+) -> None:
     for place in ("_member._lock", "_driver._caller_lock"):
         group = sync.join(group_name(), memory())
         holder, lock = place.split(".")
@@ -77,7 +79,7 @@ def test_who_is_forgotten_holds_nobody_back() -> None:
         await_view(second, 2)
 
 
-def test_whoever_has_called_an_application_that_ends_is_told() -> None:
+def test_the_caller_of_an_application_that_ends_is_told() -> None:
     def end(message: Message) -> bytes:
         raise SystemExit(3)
 

@@ -53,7 +53,7 @@ def check(group, spec, **named):
 group = "prices"
 """
 ALONE = 'group = await ringcast.join("GROUP").__aenter__()\n'
-GIVER = """
+PROVIDER = """
 first = await ringcast.join("GROUP", on_state_request=lambda: b"model").__aenter__()
 serving = asyncio.create_task(serve(first))
 group = await ringcast.join("GROUP", state=True).__aenter__()
@@ -99,7 +99,7 @@ SNIPPETS = (
         ),
         after='assert prices == {"a": 1}',
     ),
-    Snippet(page="api", index=5, before=GIVER, after='assert open(path).read() == "model"'),
+    Snippet(page="api", index=5, before=PROVIDER, after='assert open(path).read() == "model"'),
     Snippet(
         page="api",
         index=6,

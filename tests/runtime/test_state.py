@@ -127,7 +127,7 @@ def test_newcomers_under_load_end_up_with_the_same(seed: int, loss: float) -> No
             group.send_many([b"%d" % (begin + n) for n in range(100)], timeout=SOON)
 
     def follow(group: sync.Group, ledger: Ledger) -> None:
-        """Until all have got everything: newcomers need somebody to ask."""
+        """Until all have got everything: newcomers need a member to ask."""
         while any(ledger.count < total for ledger in ledgers):
             with suppress(ringcast.Timeout):
                 for batch in group.batches(timeout=0.1):
@@ -143,7 +143,7 @@ def test_newcomers_under_load_end_up_with_the_same(seed: int, loss: float) -> No
 
 
 def test_the_state_is_taken_when_the_application_has_come_there() -> None:
-    """What the giver has in hand and not yet worked through is no part of its state."""
+    """What the provider has in hand and not yet worked through is no part of its state."""
     name, seen = group_name(), list[bytes]()
     with sync.join(name, memory(), on_state_request=lambda: b",".join(seen)) as a:
         a.send_many([b"1", b"2", b"3"])
@@ -169,7 +169,7 @@ def drain_into(group: sync.Group, seen: list[bytes]) -> None:
 
 
 def test_a_generator_copies_before_its_first_chunk() -> None:
-    """The giver's generator runs up to its first chunk in its place, and goes on later."""
+    """The provider's generator runs up to its first chunk in its place, and goes on later."""
     name, items = group_name(), [b"old"]
     asked, changed = threading.Event(), threading.Event()
 
@@ -249,7 +249,7 @@ def test_a_large_state_is_never_in_memory_as_a_whole() -> None:
     assert peak < 40_000_000
 
 
-def test_the_giver_is_never_far_ahead_of_the_reader() -> None:
+def test_the_provider_is_never_far_ahead_of_the_reader() -> None:
     name, made, ahead = group_name(), 0, 0
 
     def give() -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""States in real groups when something goes wrong: givers fail, and processes are killed."""
+"""States in real groups when something goes wrong: providers fail, and processes are killed."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from tests.runtime.support import (
 
 
 @pytest.mark.parametrize("half_way", [False, True])
-def test_a_giver_that_fails_is_named(half_way: bool) -> None:
+def test_a_provider_that_fails_is_named(half_way: bool) -> None:
     def fail() -> bytes:
         raise OSError("the disk is full")
 
@@ -39,11 +39,11 @@ def test_a_giver_that_fails_is_named(half_way: bool) -> None:
 
     name, give = group_name(), fail_half_way if half_way else fail
     with (
-        sync.join(name, memory(), name="giver", on_state_request=give) as a,
+        sync.join(name, memory(), name="provider", on_state_request=give) as a,
         running(lambda: drain(a)),
         sync.join(name, memory(), state=True) as b,
     ):
-        with pytest.raises(ringcast.StateFailed, match="giver: OSError: the disk is"):
+        with pytest.raises(ringcast.StateFailed, match="provider: OSError: the disk is"):
             b.state(timeout=SOON)
         a.send(b"x")
         assert take_bytes(b, 1) == [b"x"], "it may go on without"
@@ -103,11 +103,11 @@ def test_closing_ends_the_wait() -> None:
 
 
 @contextmanager
-def giver(group: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def provider(group: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that gives a state without an end."""
     spec = tmp_path / "spec.toml"
     spec.write_text(multicast().to_toml())
-    command = [sys.executable, str(ROOT / "tests/runtime/giver.py"), group, str(spec)]
+    command = [sys.executable, str(ROOT / "tests/runtime/provider.py"), group, str(spec)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
@@ -118,7 +118,7 @@ def giver(group: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_a_killed_giver_is_replaced(tmp_path: Path) -> None:
+def test_a_killed_provider_is_replaced(tmp_path: Path) -> None:
     """The most senior member is killed in the middle; the next one gives its later state."""
     name, begun = group_name(), 0
 
@@ -131,7 +131,7 @@ def test_a_killed_giver_is_replaced(tmp_path: Path) -> None:
         return bytes(first[:100]) + bytes(sum(1 for _ in chunks))
 
     with (
-        giver(name, tmp_path) as process,
+        provider(name, tmp_path) as process,
         sync.join(name, multicast(), name="heir", on_state_request=lambda: b"heritage") as heir,
         running(lambda: drain(heir)),
         sync.join(name, multicast(), name="late", state=True, timeout=SOON) as late,
@@ -148,7 +148,7 @@ def test_a_newcomer_gets_the_state_though_the_coordinator_was_just_killed(tmp_pa
     """Before the crash is noticed, a newcomer hears another member and creates no group."""
     name = group_name()
     with (
-        giver(name, tmp_path) as process,
+        provider(name, tmp_path) as process,
         sync.join(name, multicast(), name="heir", on_state_request=lambda: b"heritage") as heir,
         running(lambda: drain(heir)),
     ):

@@ -22,7 +22,7 @@ class Trouble(NamedTuple):
     """Something that is wrong."""
 
     words: tuple[str, ...]
-    """The arguments of whoever runs into it."""
+    """The arguments of the command that runs into it."""
     sentence: str
     """A part of what the member says."""
     topic: str
@@ -80,7 +80,7 @@ def other_groups_nearby(
 ) -> Trouble:
     path, _ = multicast(place)
     endpoint(node(running, home, group_name(), "ann", "--spec", path))
-    # Whoever is of another group speaks now and then, and is heard within that time.
+    # A member of another group speaks now and then, and is heard within that time.
     words = ("--spec", path, "--when-alone", "wait", "--timeout", "3")
     said = "a member of another group is there"
     return Trouble(words, said, "multicast", "warning: 1 members of other groups are heard")

@@ -244,7 +244,7 @@ def test_a_call_that_never_left_runs_out_of_time() -> None:
     assert len(call.replies) == 0
 
 
-def test_so_many_calls_and_no_more() -> None:
+def test_open_calls_are_limited() -> None:
     world = World(13, LAN)
     a, b = group(world, "a", "b")
     b.busy()

@@ -1,4 +1,4 @@
-"""Credits in whole groups: nobody hangs, nobody is flooded, whoever is lost, slow, gone or dead."""
+"""Credits in whole groups: no member hangs or is flooded, whichever is lost, slow, gone or dead."""
 
 from collections import Counter
 

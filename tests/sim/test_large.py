@@ -21,7 +21,7 @@ from ringcast.sim.engine.network import Fate
 from ringcast.spec import StackSpec
 
 LARGE, SLOW = LargeMessages(), SlowMembers(policy="skip", bound=2.0)
-HELD_BACK = Pacing().patience + 1.25 * SLOW.bound
+HELD_BACK = Pacing().give_up + 1.25 * SLOW.bound
 """How long one that stands still holds the others up, at the most: see docs/large-messages.md."""
 KEPT = LARGE.ack_timeout * (LARGE.attempts + 1)
 """How long the sender keeps anything after the last fragment, at the most."""
@@ -42,7 +42,7 @@ class Readers:
         """Per member the places of the messages that it was given; -1 for one that was never
         sent."""
         self.seqnos: list[int] = []
-        """The seqnos of the messages, from whoever was given them."""
+        """The seqnos of the messages, at all members that were given them."""
 
     def given(self, now: float, member: Member, event: Event) -> None:
         if isinstance(event, Batch):

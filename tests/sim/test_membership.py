@@ -1,4 +1,4 @@
-"""Membership, as users rely on it: one view, whoever comes, goes, crashes, sleeps or is cut off."""
+"""Membership, as users rely on it: one view, whether members come, go, crash, sleep or are cut."""
 
 import pytest
 
@@ -123,7 +123,7 @@ def test_coordinator_and_next_crash_together() -> None:
 
 
 def test_what_a_leaver_sent_is_had_from_the_others() -> None:
-    """It is gone as soon as it sees the view without it, though somebody lacks its last words."""
+    """It is gone as soon as it sees the view without it, though a member lacks its last words."""
     world, (a, b, c, d) = world_of(22, *"abcd")
     world.drop(lambda f: f.kind in ("DATA", "LAST") and (f.source, f.target) == ("d", "c"))
     d.send(b"last words")
@@ -312,7 +312,7 @@ def test_a_dead_coordinator_that_others_tell_of_is_not_waited_for() -> None:
     assert world.now - began < 5.0, "two searches at the most; change_timeout is 10"
 
 
-def test_a_member_that_was_restarted_is_somebody_new() -> None:
+def test_a_member_that_was_restarted_is_a_new_member() -> None:
     world, (a, b, c) = world_of(9, "a", "b", "c")
     former = b.me
     b.restart()

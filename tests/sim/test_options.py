@@ -67,11 +67,11 @@ def test_a_retransmission_goes_where_answer_says(answer: str, expected: set[str]
         assert "all" in targets.targets
 
 
-@pytest.mark.parametrize(("park_frames", "is_requested"), [(256, False), (0, True)])
+@pytest.mark.parametrize(("early_frames", "is_requested"), [(256, False), (0, True)])
 def test_messages_of_a_view_that_is_not_installed_yet_are_parked(
-    park_frames: int, is_requested: bool
+    early_frames: int, is_requested: bool
 ) -> None:
-    world = World(seed=1, spec=presets.lan().replace(NakAck4(park_frames=park_frames)))
+    world = World(seed=1, spec=presets.lan().replace(NakAck4(early_frames=early_frames)))
     a, b = world.join("a", "b")
     c = world.start("c")
     rule = world.drop(lambda f: f.kind == "VIEW" and f.target == "c")

@@ -48,7 +48,7 @@ class Party:
             self.serve(self.world.start(f"guest{self._guests}", state=True))
 
     def call(self) -> None:
-        """Somebody calls all or some."""
+        """A member calls all or some."""
         ready = [m for m in self.world.running if m.view is not None and not m.leaving]
         if not ready:
             return

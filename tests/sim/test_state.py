@@ -185,7 +185,7 @@ def test_messages_for_the_newcomer_alone_do_not_keep_the_state_from_coming() -> 
 # When there is none -------------------------------------------------------------------------------
 
 
-def test_whoever_is_alone_has_no_state_at_once() -> None:
+def test_a_single_member_has_no_state_at_once() -> None:
     world = World(6, SMALL)
     first = world.start("a", state=True)
     world.run_until(lambda: first.view is not None, 5.0)
@@ -226,7 +226,7 @@ def test_members_that_all_begin_at_once_have_no_state() -> None:
 # Trouble ------------------------------------------------------------------------------------------
 
 
-def test_a_giver_whose_application_is_busy_is_left_for_another() -> None:
+def test_a_provider_whose_application_is_busy_is_left_for_another() -> None:
     world = World(10, SMALL)
     a, b = world.join("a", "b")
     diary_a, diary_b = Diary(a), Diary(b)
@@ -241,7 +241,7 @@ def test_a_giver_whose_application_is_busy_is_left_for_another() -> None:
 
 
 @pytest.mark.parametrize("seed", quick_first(range(40), 10))
-def test_a_giver_crashes_half_way_and_another_goes_on(seed: int) -> None:
+def test_a_provider_crashes_half_way_and_another_goes_on(seed: int) -> None:
     dice = Random(seed)
     world = World(seed, SMALL, loss=dice.choice([0.0, 0.1]))
     a, b, c = world.join("a", "b", "c")
@@ -265,7 +265,7 @@ def test_a_giver_crashes_half_way_and_another_goes_on(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_only_a_crashed_giver_knew_is_in_nobodys_state(seed: int) -> None:
+def test_what_only_a_crashed_provider_knew_is_in_nobodys_state(seed: int) -> None:
     """The provider's state has messages of its own that no other member has when it crashes."""
     world = World(seed, SMALL)
     a, b = world.join("a", "b")
@@ -322,7 +322,7 @@ def test_a_newcomer_that_crashes_is_not_sent_to_any_more() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_newcomer_cut_off_with_its_giver_asks_among_those_it_still_has(seed: int) -> None:
+def test_a_newcomer_cut_off_with_its_provider_asks_among_those_it_still_has(seed: int) -> None:
     world = World(seed, SMALL)
     a, b, c = world.join("a", "b", "c")
     diaries = [Diary(member, padding=1_000_000) for member in (a, b, c)]

@@ -51,10 +51,10 @@ def test_a_change_is_made_to_every_stack_that_can_have_it() -> None:
         changed_spec, arguments=Namespace(added=["Sequencer"], dropped=[], settings=[])
     )
     verdicts = list(run_seeds(0, 12, jobs=1, change=change))
-    assert 0 < sum(verdict.is_left_out for verdict in verdicts) < 12
+    assert 0 < sum(bool(verdict.left_out) for verdict in verdicts) < 12
     for verdict in verdicts:
         assert verdict.problems == []
-        if not verdict.is_left_out:
+        if not verdict.left_out:
             spec = draw_plan(verdict.seed, Random(f"{verdict.seed}/swarm"), change).spec
             assert "Sequencer" in [type(protocol).__name__ for protocol in spec]
 
@@ -67,6 +67,24 @@ def test_some_runs_have_a_state() -> None:
 def test_seeds_whose_stacks_cannot_have_a_protocol_are_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["--with", "Sequencer", "--first", "8", "--seeds", "2", "--jobs", "1"]
+    arguments = ["--with", "Sequencer", "--first", "4", "--seeds", "2", "--jobs", "1"]
     assert main(["swarm", *arguments]) == 0
-    assert "2 left out, whose stacks cannot have that" in capsys.readouterr().out
+    assert "1 left out, whose stacks cannot have that" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("--with=Sequencer", "set NakAck3.loopback to True"),
+        ("--with=Nonsense", "there is no protocol Nonsense"),
+        ("--set=Flow.max_credits=-4", "Flow.max_credits is -4"),
+        ("--without=Nonsense", "the stack has no Nonsense"),
+    ],
+)
+def test_a_change_that_no_stack_can_have_is_a_mistake(
+    change: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["swarm", change, "--first", "4", "--seeds", "1", "--jobs", "1"]) == 2
+    told = capsys.readouterr().err
+    assert "no stack of these seeds can have that" in told
+    assert reason in told

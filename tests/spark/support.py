@@ -81,7 +81,7 @@ class Table:
 
 
 def wait_for_batches(query: StreamingQuery, count: int) -> None:
-    """Return when a query has made so many batches with something in them."""
+    """Return when a query has made this many batches with something in them."""
     until(
         lambda: sum(progress.numInputRows > 0 for progress in query.recentProgress) >= count,
         lambda: query.awaitTermination(PAUSE),  # type: ignore[arg-type]  # Parts of a second.
@@ -197,7 +197,7 @@ class Receiver:
         return sorted(bytes(row.value) for row in self.rows)
 
     def stop_at(self, epoch: int, count: int) -> None:
-        """Take nothing more after so many rows of this epoch, until `go`."""
+        """Take nothing more after this many rows of this epoch, until `go`."""
         self.stopped.clear()
         self._go.clear()
         self._seen, self._stop_at = 0, (epoch, count)

@@ -282,7 +282,7 @@ def test_of_a_large_group_the_driver_gets_what_a_page_shows(
     assert ratios == {1: 2, 2: 0, 3: 0, None: 2 / 3}
 
 
-# --- what is no trace ----------------------------------------------------------------------------
+# --- what is not a trace -------------------------------------------------------------------------
 
 
 def test_what_is_no_trace_is_told_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_what_a_real_group_did_is_clean(spark: SparkSession, tmp_path: Path) -> 
         leave_all(groups, traces)
     report = rs.audit(rs.read_trace(spark, tmp_path), skips=False)
     assert report.found == []
-    # The same, with the first delivery of somebody left out.
+    # The same, with the first delivery of one member left out.
     rows = rs.read_trace(spark, tmp_path)
     first = rows.where("kind = 'delivered' and pos = 0").orderBy("at").first()
     assert first is not None

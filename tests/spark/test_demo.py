@@ -139,7 +139,7 @@ def test_what_cannot_be_audited_is_said_in_a_sentence(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_a_directory_of_somebody_else_is_not_cleared(tmp_path: Path) -> None:
+def test_a_directory_of_another_program_is_not_cleared(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.touch()
     done = ringcast("demo", *SMALL, "--out", str(tmp_path))

@@ -51,7 +51,7 @@ def values(count: int) -> list[bytes]:
 
 
 def numbers(spark: SparkSession, count: int, partitions: int = 2) -> DataFrame:
-    """So many rows."""
+    """This many rows."""
     return spark.range(0, count, 1, partitions).selectExpr("CAST(id AS STRING) AS value")
 
 

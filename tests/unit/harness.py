@@ -50,7 +50,7 @@ def clean(flight: Flight) -> Sequence[float]:
 
 
 def lose(wanted: Callable[[Frame], bool], count: int = 1) -> Policy:
-    """A network that loses so many frames of those that are wanted, the first ones."""
+    """A network that loses the first of the frames that are wanted, this many."""
     left = [count]
 
     def policy(flight: Flight) -> Sequence[float]:
@@ -296,7 +296,7 @@ class Net:
         return at
 
     def run(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let this much time pass."""
         end = self.now + seconds
         self._finish_step()
         while self._next <= end:
@@ -308,7 +308,7 @@ class Net:
     def settle(self, seconds: float = 600.0) -> float:
         """Go on until nothing is on its way and no timer runs; how long that took.
 
-        Fails when that is not so after so many seconds.
+        Fails when that is not so after this many seconds.
         """
         start = self.now
         self._finish_step()

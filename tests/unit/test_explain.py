@@ -37,7 +37,7 @@ def test_every_setting_has_a_sentence_and_every_number_a_unit(protocol: str) -> 
         ("lan", "NakAck4", "capacity", "messages"),
         ("lan", "NakAck4", "max_bytes", "bytes"),
         ("lan", "NakAck4", "request_ranges", "gaps"),
-        ("lan", "NakAck4", "park_frames", "datagrams"),
+        ("lan", "NakAck4", "early_frames", "datagrams"),
         ("lan", "Wire", "mtu", "bytes"),
         ("lan", "Membership", "retry_max", "seconds"),
         ("lan", "FailureDetector", "watchers", "members"),

@@ -12,6 +12,7 @@ from ringcast.layers.fragment.layer import Fragment
 from ringcast.layers.large import LargeMessages
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.layers.multicast.nakack4 import NakAck4
+from ringcast.layers.sequencer import Sequencer
 from ringcast.layers.unicast import Unicast
 from ringcast.layers.wire import Wire
 from ringcast.spec import StackSpec
@@ -54,6 +55,38 @@ def test_who_goes_from_tcp_to_udp_gets_datagrams_that_fit() -> None:
 def test_a_stream_carries_larger_datagrams() -> None:
     for spec in (presets.tcp(when_alone="create"), presets.lan().replace(Wire(mtu=100_000), Tcp())):
         assert spec["wire"].values()["mtu"] in (520_000, 100_000)
+
+
+def test_several_changes_have_to_work_together_only() -> None:
+    ordered = presets.bulk().changed(
+        without=["LargeMessages"],
+        insert=[Sequencer()],
+        settings={"NakAck4.retain": True, "SlowMembers.policy": "evict"},
+    )
+    assert ordered["Sequencer"] == Sequencer()
+    assert ordered["multicast"].values()["retain"]
+    acked = presets.stable().changed(without=["Stability"], insert=[NakAck4()])
+    assert [part.role for part in acked][:2] == ["fragment", "flow"]
+    with pytest.raises(ConfigError, match=r"set NakAck4\.retain to True"):
+        presets.bulk().insert(Sequencer())
+    with pytest.raises(ConfigError, match="the stack has no Sequencer"):
+        presets.lan().changed(without=["Sequencer"], insert=[Sequencer()])
+
+
+@pytest.mark.parametrize(
+    ("full", "sentence"),
+    [
+        ("NakAck4", 'name one of NakAck4, for example "NakAck4.capacity"'),
+        ("NakAck4.", 'name one of NakAck4, for example "NakAck4.capacity"'),
+        ("xmit_interval", 'name its protocol, "NakAck4.xmit_interval"'),
+        (".x", 'name its protocol, for example "NakAck4.capacity"'),
+        ("", 'name its protocol, for example "NakAck4.capacity"'),
+    ],
+)
+def test_a_name_that_is_not_a_setting_is_answered_with_one(full: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        presets.lan().with_settings({full: 1})
+    assert str(refused.value) == f'"{full}" is not a setting: {sentence}'
 
 
 @pytest.mark.parametrize("text", ["a\x00b\x1f\x7f", 'tab\t "quoted" \\ line\n\r', "ü—😀"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -116,7 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # What the terminal's encoding lacks is escaped.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = _run(words, chosen)
+        with warnings.catch_warnings():
+            _show_former_names(name)
+            status = _run(words, chosen)
         if sys.stdout is not None:  # It was closed before the start.
             sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
         return status
@@ -142,6 +145,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sentence = f"{error.name} is not installed: run `pip install 'ringcast[{extra}]'`"
         return _fail(name, sentence, 2)
+
+
+def _show_former_names(command: str) -> None:
+    """Print each warning of a former name once; Python itself shows them to programs only."""
+    shown = set[str]()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            _fail(command, str(message), 0)
+
+    warnings.filterwarnings("always", ".* is now ", DeprecationWarning)
+    warnings.showwarning = show
 
 
 def _run(words: Sequence[str], chosen: str | None) -> int:

@@ -184,16 +184,18 @@ def chosen_spec(arguments: Namespace, default: str) -> StackSpec:
 
 def changed_spec(spec: StackSpec, arguments: Namespace) -> StackSpec:
     """The stack as --without, --with and --set change it. Raises ConfigError."""
-    for name in arguments.dropped:
-        spec = spec.without(name)
-    spec = spec.insert(*added_protocols(arguments.added, spec))
+    if "" in arguments.dropped:
+        raise ConfigError("--without is empty: name a protocol of the stack")
     settings = {}
     for text in arguments.settings:
         name, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--set {text} has no value: write --set NakAck4.capacity=1024")
+        if name.strip() in settings:
+            raise ConfigError(f"{name.strip()} is set twice: give one value")
         settings[name.strip()] = _value(value.strip())
-    return spec.with_settings(settings)
+    added = added_protocols(arguments.added, spec)
+    return spec.changed(without=arguments.dropped, insert=added, settings=settings)
 
 
 def _refuse_empty(arguments: Namespace, *names: str) -> None:
@@ -224,7 +226,9 @@ def added_protocols(texts: Sequence[str], spec: StackSpec) -> list[Spec]:
 
 
 def _value(text: str) -> object:
-    """A value as TOML writes it; what is none is a text, so that it needs no quotes."""
+    """A value as TOML or Python writes it; what is none is a text, so that it needs no quotes."""
+    if text in ("True", "False"):
+        return text == "True"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

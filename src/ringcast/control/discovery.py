@@ -1,7 +1,7 @@
 """Discovery: finding others, by multicast, seeds, a name in DNS, a shared directory, or several.
 
 A joiner asks often. The coordinator answers, and so does every member that is asked directly. The
-coordinator may have crashed without anybody knowing yet: a joiner that asks by multicast and is not
+coordinator may have crashed unnoticed: a joiner that asks by multicast and is not
 admitted hears one of the next members in rank, after a back-off; that answer goes to all, so that
 the others do not repeat it. A coordinator goes on asking now and then, which is how partitions find
 each other again. A question names its sender, so that two joiners hear of each other without an
@@ -34,7 +34,7 @@ ANSWER_SLOTS = 4
 rank; an interval has this many slots."""
 ANSWER_RANK_MAX = 3
 """Members of higher ranks do not answer for the coordinator: a busy coordinator of a large group
-is late, and must not become busier by answers of everybody to everybody."""
+is late, and must not become busier by answers of all members to all members."""
 ASK_SHARE = 4
 """A joiner that has asked for a while waits a share of that time until it asks again: many joiners
 of a busy group must not keep it busy with their questions."""

@@ -148,7 +148,8 @@ def holding_back(
 ) -> set[Address]:
     """The members that keep the sender `me` waiting, by their positions now and at the last look.
 
-    When all are equally slow nobody holds anybody back; one that does not move at all always does.
+    When all are equally slow none holds the others back; one that does not move at all always
+    does.
     """
     if not positions:
         return set()

@@ -1,4 +1,4 @@
-"""Stability: the members find out together what everybody has delivered, and free it.
+"""Stability: the members find out together what all members have delivered, and free it.
 
 A round: each member votes how far it is, per sender, to the coordinator. Once all have voted, the
 coordinator multicasts the minimum of what they delivered and the maximum of what they know of. The
@@ -12,9 +12,9 @@ table purges up to the one, and asks for what it lacks up to the other.
 - A vote or a result that is lost costs a round: members vote again by time until a result covers
   what they have. One who has missed the last result, when the others have nothing to vote on any
   more, is answered by it again.
-- All of this belongs to one view. In the next one everybody begins at nothing and votes on
+- All of this belongs to one view. In the next one all members begin at nothing and votes on
   everything once, so that no result rests on what a departed coordinator has said to some only.
-  The first result then says that everybody has installed the view.
+  The first result then says that all members have installed the view.
 
 - Any member can start a round by hand (`begin_round`): a result without marks asks all members to
   vote at once.
@@ -50,7 +50,7 @@ EARLY_VOTE_SHARE = 0.1
 )
 @dataclass(frozen=True, kw_only=True)
 class Stability(Spec):
-    """How often members agree on what everybody has."""
+    """How often members agree on what all members have."""
 
     interval: float = 0.5
     """Seconds between the votes of a member, on average, while anything is not stable. Shorter
@@ -256,7 +256,7 @@ class StabilityPart(Part):
         delivered, high = min(mark.delivered for mark in marks), max(mark.high for mark in marks)
         return SenderMarks(sender, delivered, high)
 
-    # Everybody applies ---------------------------------------------------------------------------
+    # All members apply ---------------------------------------------------------------------------
 
     def _apply(self, result: tuple[SenderMarks, ...]) -> None:
         self.rounds_done += 1

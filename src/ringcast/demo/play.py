@@ -122,7 +122,7 @@ class _Cast:
         return [member for member in members if not member.killed]
 
     def form(self) -> None:
-        """Start everybody, and wait for one view with all of them."""
+        """Start all members, and wait for one view with all of them."""
         plan = self._plan
         self._say(
             f"Starting {plan.members} members and a recorder, a process each: TCP on the loopback"
@@ -141,7 +141,7 @@ class _Cast:
         self._say(f"The group has formed: {', '.join(m.name for m in self._all)}.")
 
     def send(self) -> None:
-        """Everybody begins to send."""
+        """All members begin to send."""
         plan = self._plan
         for member in self._senders:
             member.tell(send=True)
@@ -190,12 +190,12 @@ class _Cast:
 
     def leave(self) -> None:
         """Let them leave in order, the youngest first and the recorder at last."""
-        everybody = self._all
-        for member in [*reversed(everybody[:-1]), everybody[-1]]:
+        members = self._all
+        for member in [*reversed(members[:-1]), members[-1]]:
             member.tell(leave=True)
             member.wait_for("left", lambda m: "left" in m.heard)
             self.played.lost[member.name] = member.number("lost")
-        self.played.recorded = everybody[-1].number("recorded")
+        self.played.recorded = members[-1].number("recorded")
         self._say("All have left in order.")
 
     # ----------------------------------------------------------------------------------------------

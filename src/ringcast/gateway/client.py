@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ringcast.core.model.batch import Payload
@@ -32,10 +31,10 @@ _started: list[subprocess.Popen[bytes]] = []
 class Client:
     """A connection to the gateway. What is sent goes to the group in that order."""
 
-    def __init__(self, connection: socket.socket, patience: float) -> None:
-        """patience: seconds after which a gateway that says and takes nothing is given up."""
+    def __init__(self, connection: socket.socket, timeout: float) -> None:
+        """timeout: seconds after which a gateway that says and takes nothing is given up."""
         self._connection = connection
-        self._patience = patience
+        self._timeout = timeout
 
     def send(self, messages: Sequence[Payload]) -> None:
         """Hand messages over; waits while the receivers are slower.
@@ -46,7 +45,7 @@ class Client:
             self._push(frame_of(messages))
 
     def flush(self) -> None:
-        """Return when everybody has delivered all that was sent. Raises what `send` raises."""
+        """Return when all members have delivered all that was sent. Raises what `send` raises."""
         self._push(NUMBER.pack(0))
         self._hear(read_reply)
 
@@ -54,7 +53,7 @@ class Client:
         """Send, and listen: the gateway speaks unasked when it is busy, or something is wrong."""
         connection, rest = self._connection, memoryview(frame)
         while rest:
-            speaks, takes, _ = select.select([connection], [connection], [], self._patience)
+            speaks, takes, _ = select.select([connection], [connection], [], self._timeout)
             if speaks:
                 self._hear(read_status)
             elif not takes:
@@ -80,12 +79,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -95,15 +89,15 @@ def connect(settings: Settings) -> Client:
     Raises what the gateway says: JoinFailed or Timeout when there is no group, ConfigError.
     """
     path_base = settings.path_base()
-    until, patience = time.monotonic() + START_TIMEOUT, 2 * settings.timeout + START_TIMEOUT
+    until, client_timeout = time.monotonic() + START_TIMEOUT, 2 * settings.timeout + START_TIMEOUT
     child: subprocess.Popen[bytes] | None = None
     while time.monotonic() < until:
-        connection = _try_connect(path_base, patience)
+        connection = _try_connect(path_base, client_timeout)
         if connection is None:
             child = _attended(path_base, settings, child)
             time.sleep(PAUSE)
         elif _is_accepted(connection):
-            return Client(connection, patience)
+            return Client(connection, client_timeout)
         else:  # It was about to leave.
             time.sleep(PAUSE)
     raise ConfigError(f"the gateway did not start: see {path_base.with_suffix(LOG)}")

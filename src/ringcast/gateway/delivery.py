@@ -75,7 +75,7 @@ class DeliveryWatch:
 
     @property
     def delivered(self) -> int:
-        """How many messages everybody has delivered; it rises while things get on."""
+        """How many messages all members have delivered; it rises while things get on."""
         return self._sent.low
 
     def begin_work(self, timeout: float) -> int:
@@ -85,7 +85,7 @@ class DeliveryWatch:
         return self._lonely
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everybody has delivered what was sent before; False when it took too long.
+        """Wait until all members have delivered what was sent before; False when it took too long.
 
         No client may send meanwhile, or it may take for ever. Raises Closed.
         """

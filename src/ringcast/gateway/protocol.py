@@ -1,7 +1,7 @@
 """What clients and gateways say to each other, over a stream socket of this machine.
 
     a client      u32 count · count × u32 lengths · the messages, one behind the other
-                  u32 0: tell me when everybody has all of them
+                  u32 0: tell me when all members have all of them
     the gateway   u32 length · a sentence that says what is wrong; empty when nothing is
                   u32 4294967295: still busy, and getting on
 

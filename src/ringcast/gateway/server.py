@@ -175,7 +175,7 @@ class Gateway:
                 connection.sendall(BUSY)
 
     def _flush(self, group: Group, connection: socket.socket) -> None:
-        """Wait for everybody, as long as they get on."""
+        """Wait for all members, as long as they get on."""
         watch, seconds = self._watch, self._settings.timeout
         with self._gate.flushing():
             before, moved = watch.delivered, time.monotonic()

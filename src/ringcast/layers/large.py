@@ -95,7 +95,7 @@ class LargeMessages(Spec):
 
 
 class _Sent:
-    """A message of this member that not everybody has answered."""
+    """A message of this member that not all members have answered."""
 
     __slots__ = ("behind", "due", "last", "missing", "reminders")
 

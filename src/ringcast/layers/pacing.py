@@ -19,7 +19,9 @@ the window's work. Requests and answers are the frames of `Flow`, whose place th
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
@@ -37,7 +39,7 @@ from ringcast.errors import ConfigError
 ASKS_PER_WINDOW = 3
 """How often the sender asks while `max_bytes` are sent."""
 PASSED_OVER_TIMEOUTS = 20
-"""For this many times `patience` a member that was passed over is not asked, unless it is heard."""
+"""For this many times `give_up` a member that was passed over is not asked, unless it is heard."""
 
 
 @protocol(role="flow", under="fragment", former="Pace")
@@ -50,16 +52,18 @@ class Pacing(Spec):
     socket buffer holds. More hides longer round trips, and is lost where buffers are small."""
     asked: int = 4
     """Members that are asked at a time, at the most; the slowest, and the others in turn."""
-    patience: float = 0.5
+    give_up: float = 0.5
     """Seconds after which one that has not answered is passed over. Longer than a receiver may get
     no turn: a member that is passed over is sent more than it can take."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"patience": "give_up"}
 
     def __post_init__(self) -> None:
         for field in ("max_bytes", "asked"):
             if getattr(self, field) < 1:
                 raise ConfigError(f"Pacing.{field} is {getattr(self, field)}: give at least 1")
-        if self.patience <= 0:
-            raise ConfigError(f"Pacing.patience is {self.patience}: give seconds above 0")
+        if self.give_up <= 0:
+            raise ConfigError(f"Pacing.give_up is {self.give_up}: give seconds above 0")
 
     def build(self, env: Env) -> PacingLayer:
         """The layer with these settings."""
@@ -113,7 +117,7 @@ class PacingLayer(Layer):
         self._benched: dict[Address, float] = {}
         """The members that were passed over, and until when they are not asked."""
         self._suspects: set[Address] = set()
-        self._rtt = RttEstimator(spec.patience / 5)
+        self._rtt = RttEstimator(spec.give_up / 5)
         self._came: dict[Address, int] = {}
         """Per other member: the last of its messages that has come, with all before it."""
         self._owed: dict[Address, int] = {}
@@ -160,7 +164,7 @@ class PacingLayer(Layer):
         self._asked = self._sent
         now = self.env.now
         request = _Request(self._numbering.sent_high, self._sent, self._choose(), now)
-        request.pause = max(self._rtt.timeout, self.spec.patience / 100)
+        request.pause = max(self._rtt.timeout, self.spec.give_up / 100)
         self._requests.append(request)
         self._send(request)
         self.env.timers.set_earlier(self, "due", now + request.pause)
@@ -212,7 +216,7 @@ class PacingLayer(Layer):
         """Ask again, since frames get lost; in the end pass over those that have not answered."""
         now, due = self.env.now, NEVER
         for request in self._requests:
-            until = request.asked_at + self.spec.patience
+            until = request.asked_at + self.spec.give_up
             if until <= now:
                 for member in list(request.missing):
                     self._pass_over(member)
@@ -231,7 +235,7 @@ class PacingLayer(Layer):
 
     def _pass_over(self, member: Address) -> None:
         self.env.counters["passed_over"] += 1
-        self._benched[member] = self.env.now + PASSED_OVER_TIMEOUTS * self.spec.patience
+        self._benched[member] = self.env.now + PASSED_OVER_TIMEOUTS * self.spec.give_up
         self._excuse(member)
 
     def _excuse(self, member: Address) -> None:

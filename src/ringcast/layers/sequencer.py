@@ -1,7 +1,7 @@
 """Total order: all members deliver the messages to the group in the same order.
 
 The coordinator of a view is its sequencer, and the sequencer's own stream of messages is the
-script that everybody follows. Senders multicast directly, as without this layer. The sequencer
+script that all members follows. Senders multicast directly, as without this layer. The sequencer
 adds ORDER messages to its stream: "here, deliver the messages of b up to 17, then those of c up to
 9". A member delivers
 
@@ -73,15 +73,21 @@ class Sequencer(Spec):
         """One order needs members that end a view with the same messages."""
         multicast = others["multicast"]
         values, name = multicast.values(), type(multicast).__name__
-        if not values.get("retain", True) or values.get("discard_delivered", False):
-            raise ConfigError(
-                f"Sequencer needs survivors that agree: let {name} keep what was delivered"
-            )
+        for setting, needed in (("retain", True), ("discard_delivered", False)):
+            if values.get(setting, needed) != needed:
+                raise ConfigError(
+                    f"Sequencer needs survivors that agree: set {name}.{setting} to {needed}"
+                )
         if not values.get("loopback", True):
-            raise ConfigError(f"Sequencer needs own messages in their place: set {name}.loopback")
+            raise ConfigError(
+                f"Sequencer needs own messages in their place: set {name}.loopback to True"
+            )
         slow = others.get("slow")
         if "large" in others or (slow is not None and slow.values().get("policy") == "skip"):
-            raise ConfigError("Sequencer needs all messages: leave out LargeMessages and skipping")
+            raise ConfigError(
+                "Sequencer needs all messages: leave out LargeMessages, and"
+                ' SlowMembers(policy="skip")'
+            )
 
     def build(self, env: Env) -> SequencerLayer:
         """The layer with these settings."""

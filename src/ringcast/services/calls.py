@@ -2,7 +2,7 @@
 
 Each member that is asked has a slot. It is settled by its answer, by a view without it, or by the
 time; so a call comes to its end whatever happens to the others. Who is asked by a call to
-everybody is known when it is sent: the members of that view.
+all members are known when it is sent: the members of that view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PendingCall:
         self.id = id
         self._wanted = wanted
         self._waiting = None if members is None else set(members)
-        """The members whose slots are open; None for a call to everybody that has not been sent."""
+        """The members whose slots are open; None for a call to all that has not been sent."""
         self._replies: dict[Address, Reply] = {}
         self._answers = 0
         self._over = False
@@ -54,7 +54,7 @@ class PendingCall:
         return self._waiting is not None
 
     def sent(self, members: Iterable[Address]) -> None:
-        """A call to everybody is on its way to these."""
+        """A call to all members is on its way to these."""
         if self._waiting is None:
             self._waiting = set(members)
 
@@ -92,7 +92,7 @@ class Calls:
     def open(
         self, members: Iterable[Address] | None, wait: Wait, timeout: float | None
     ) -> PendingCall:
-        """A new call, to these or to everybody. Raises LocalError."""
+        """A new call, to these or to all members. Raises LocalError."""
         wanted = answers_wanted(wait)
         if len(self._open) >= CALLS_MAX:
             raise LocalError(f"{CALLS_MAX:,} calls wait for answers: let some of them finish first")
@@ -104,7 +104,7 @@ class Calls:
         return call
 
     def sent(self, id: int, members: Iterable[Address]) -> None:
-        """A call to everybody leaves in a view with these members."""
+        """A call to all members leaves in a view with these members."""
         call = self._open.get(id)
         if call is not None:
             call.sent(members)

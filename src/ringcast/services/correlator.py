@@ -116,7 +116,7 @@ class RequestCorrelator(ServicePart):
         wait: Wait,
         timeout: float | None,
     ) -> PendingCall:
-        """Call these members, or everybody. Raises LocalError."""
+        """Call these members, or all members. Raises LocalError."""
         call = self.made.open(members, wait, timeout)
         message = write(Call(call.id), payload)
         for member in (None,) if members is None else members:
@@ -140,7 +140,7 @@ class RequestCorrelator(ServicePart):
             return _marked(batch, 0)
         for payload in batch.payloads:
             self._turn_down(batch.sender, payload)
-        # A newcomer does what everybody does, or its state would differ from theirs.
+        # A newcomer does what all members does, or its state would differ from theirs.
         is_common = self.answers and batch.dest is None
         return _marked(batch, ANSWERED if is_common else IGNORED)
 

@@ -179,7 +179,7 @@ class StateRequester:
                 self._on_refuse(message, body, source)
             case StateBegin(), Stage.ASKING:
                 self.stage, self._begin = Stage.READING, message
-                self._env.timers.cancel(self._owner, "patience")
+                self._env.timers.cancel(self._owner, "begin")
             case StatePiece(), Stage.READING:
                 self._pieces.append((body, None))
                 return True
@@ -207,7 +207,7 @@ class StateRequester:
 
     def on_timer(self, name: str) -> None:
         """A provider does not begin, or a state may be complete."""
-        if name == "patience" and self.stage is Stage.ASKING:
+        if name == "begin" and self.stage is Stage.ASKING:
             others = self._candidates(self.provider)
             if others and others[0] != self.provider:
                 self._drop()
@@ -247,7 +247,7 @@ class StateRequester:
         self._wait()
 
     def _wait(self) -> None:
-        self._env.timers.set(self._owner, "patience", self._env.now + BEGIN_TIMEOUT)
+        self._env.timers.set(self._owner, "begin", self._env.now + BEGIN_TIMEOUT)
 
     def _drop(self) -> None:
         """What came of this attempt is void."""
@@ -279,5 +279,5 @@ class StateRequester:
         self.stage = stage
         self.news += 1
         self._early, self.intake.early = self.intake.early, 0
-        for timer in ("patience", "look"):
+        for timer in ("begin", "look"):
             self._env.timers.cancel(self._owner, timer)

@@ -30,7 +30,7 @@ POLL_SECONDS = 0.1
 
 
 class Cast:
-    """Everybody who is there. Names are never used twice."""
+    """All members that run. Names are never used twice."""
 
     def __init__(self, plan: SoakPlan, stack: ExitStack, inspector: Inspector) -> None:
         self._plan, self._stack, self._inspector = plan, stack, inspector
@@ -47,7 +47,7 @@ class Cast:
 
     @property
     def living(self) -> list[MemberProcess]:
-        """Everybody who should be in the group."""
+        """All members that should be in the group."""
         return [*self.steady, *self.guests]
 
     @property

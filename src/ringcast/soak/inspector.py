@@ -134,7 +134,7 @@ class Inspector:
                 yield Violation(CAUSES[kind], member, *view, sender, None, *reach)
 
     def _passages(self, view: ViewKey) -> Iterable[Row]:
-        """Who was in a view, and where everybody went from there."""
+        """Who was in a view, and where each went from there."""
         for rows in self._installs.values():
             places = [place for place, row in enumerate(rows) if (row.view, row.view_by) == view]
             if places:

@@ -215,7 +215,7 @@ class _SoakRun:
 
     @property
     def _broken(self) -> bool:
-        """Whether anybody has found a guarantee broken."""
+        """Whether an inspector or the audit has found a guarantee broken."""
         alarmed = self.auditor is not None and bool(self.auditor.alarms)
         return alarmed or bool(self._outcome.violations)
 

@@ -116,7 +116,7 @@ def _check(master: str | None, conf: dict[str, object]) -> None:
 
 
 def _knock(master: str) -> None:
-    """Ask whether anybody listens: Spark itself takes a minute to notice that nobody does."""
+    """Ask whether a server listens: Spark itself takes a minute to notice that none does."""
     for place in master.removeprefix("spark://").split(","):
         try:
             address = urlsplit(f"//{place}")

@@ -23,7 +23,7 @@ class Rules(NamedTuple):
     skew_us: int = 0
     """How far the members' clocks may be apart, in microseconds; matters to purges only."""
     waits: bool = True
-    """Whether senders wait for everybody before they forget a message: not where a slow member is
+    """Whether senders wait for all members before they forget a message: not where a slow member is
     skipped, or a large message has a timeout."""
     agrees: bool = True
     """Whether survivors agree on what a crashed sender sent last: not where receivers free what

@@ -12,7 +12,7 @@ compared between members is additive over cuts. What a column means depends on t
     skipped     the run was given up under the rules for large messages; it takes positions as if
                 it had been delivered
     requested   member asked `peer` for messages of `sender` that it lacks
-    resent      member sent messages again, for `peer` (null: for everybody)
+    resent      member sent messages again, for `peer` (null: for all members)
     acked       member heard from `peer` that it has delivered member's messages up to seqno
     blocked     member could not send from `sent_at` to `at`, since `peer` had not acked (null:
                 since a view was changing)

@@ -155,7 +155,7 @@ class TraceWriter:
     def append_resent(
         self, sender: int, seqno: int, count: int, nbytes: int, peer: int | None, at: int
     ) -> None:
-        """This member sent a run again, to `peer` or to everybody."""
+        """This member sent a run again, to `peer` or to all members."""
         row = self._row(sender, RESENT, at)
         self._add(row._replace(seqno=seqno, count=count, nbytes=nbytes, peer=peer))
 

@@ -124,6 +124,18 @@ def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixtur
     assert "usage: ringcast" in capsys.readouterr().out
 
 
+def test_a_former_name_is_shown_once_and_works(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--set", "Pacing.patience=2", "--with", "Pace", "--without", "Large"]
+    assert main(["explain", "bulk", *words]) == 0
+    printed = capsys.readouterr()
+    assert "give_up = 2 seconds" in printed.out
+    assert sorted(printed.err.splitlines()) == [
+        "ringcast explain: Large is now LargeMessages",
+        "ringcast explain: Pace is now Pacing",
+        "ringcast explain: Pacing.patience is now give_up",
+    ]
+
+
 def test_a_swarm_of_a_few(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["swarm", "--seeds", "2", "--jobs", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seeds"] == 2

@@ -53,6 +53,6 @@ def test_applications_that_are_busy_for_a_while(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("still", ["-1", "8"])
-def test_somebody_has_to_be_left(still: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_member_has_to_be_left(still: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*BURST, "--still", still]) == 2
     assert f"still is {still}: give 0 to 7" in capsys.readouterr().err

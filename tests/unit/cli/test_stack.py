@@ -21,7 +21,7 @@ def test_members_on_one_machine_need_no_words() -> None:
     assert chosen() == presets.loopback()
 
 
-def test_whoever_names_a_port_or_seeds_gets_tcp() -> None:
+def test_a_port_or_seeds_choose_tcp() -> None:
     assert chosen("--port", "7800") == presets.tcp(port=7800)
     assert chosen("--seeds", "a:1, b:2,", "--bind", "10.0.0.7") == presets.tcp(
         seeds=["a:1", "b:2"], bind="10.0.0.7"
@@ -76,7 +76,7 @@ def test_a_multicast_stack_can_be_given_other_ways_besides() -> None:
     assert chosen("--when-alone", "wait")["Discovery"].values()["when_alone"] == "wait"
 
 
-def test_who_is_given_somebody_to_ask_does_not_just_begin(tmp_path: Path) -> None:
+def test_a_member_with_seeds_does_not_just_begin(tmp_path: Path) -> None:
     path = tmp_path / "stack.toml"
     path.write_text(presets.tcp(when_alone="create").to_toml())
     assert StackSpec.load(path)["Discovery"].values()["when_alone"] == "create"
@@ -114,6 +114,18 @@ def test_protocols_are_added_and_left_out() -> None:
         chosen("--with", "Nonsense")
     with pytest.warns(DeprecationWarning, match="SlowMembers"):
         assert "slow" not in chosen("--preset", "bulk", "--without", "Slow")
+
+
+def test_changes_of_the_command_line_have_to_work_together_only() -> None:
+    words = ["--preset", "bulk", "--without", "LargeMessages", "--set", "SlowMembers.policy=evict"]
+    spec = chosen(*words, "--with", "Sequencer", "--set", "NakAck4.retain=True")
+    assert "Sequencer" in spec
+    words = ["--preset", "stable", "--with", "NakAck4", "--without", "Stability"]
+    assert "stability" not in chosen(*words)
+    with pytest.raises(ConfigError, match="--without is empty"):
+        chosen("--without", "")
+    with pytest.raises(ConfigError, match=r"NakAck4\.capacity is set twice: give one value"):
+        chosen("--set", "NakAck4.capacity=1", "--set", "NakAck4.capacity=2")
 
 
 def test_the_former_option_for_a_lone_member_still_works(

@@ -17,7 +17,7 @@ def group(
     rounds: Stability | None = None,
     settle: bool = True,
 ) -> Net:
-    """So many members in one view, which has had its first round."""
+    """This many members in one view, which has had its first round."""
     specs = (spec or NakAck3(), rounds or Stability())
     net = Net(*(Member(address, specs, 60_000) for address in range(1, count + 1)))
     net.install(*net.members)

@@ -1,4 +1,4 @@
-"""Stability: what everybody has delivered is freed everywhere, what somebody lacks is kept."""
+"""Stability: what all members have delivered is freed everywhere, what one lacks is kept."""
 
 from collections.abc import Callable, Sequence
 
@@ -212,7 +212,7 @@ def test_a_result_counts_only_from_the_coordinator_and_in_its_view() -> None:
 
 
 @pytest.mark.parametrize("behind", [B, C])
-def test_a_new_coordinator_goes_on_although_somebody_missed_the_last_result(
+def test_a_new_coordinator_goes_on_although_a_member_missed_the_last_result(
     behind: Address,
 ) -> None:
     net = group()

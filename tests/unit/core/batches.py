@@ -11,7 +11,7 @@ A = Address(1)
 
 
 def run(first: int, count: int = 1, size: int = 1) -> Batch:
-    """Messages of so many bytes each, which tell their seqno by their last byte."""
+    """Messages of this many bytes each, which tell their seqno by their last byte."""
     payloads = [bytes(size - 1) + bytes([seqno % 256]) for seqno in range(first, first + count)]
     return Batch(A, payloads, size * count, first=first)
 

@@ -52,7 +52,7 @@ class Climber(Member):
 def climbers(
     count: int, *specs: Spec, mtu: int = 1_000, policy: Policy = clean, installed: bool = True
 ) -> tuple[Net, list[Climber]]:
-    """So many members with these protocols, in one view, and the network between them."""
+    """This many members with these protocols, in one view, and the network between them."""
     members = [Climber(n, specs, mtu) for n in range(1, count + 1)]
     net = Net(*members, policy=policy)
     if installed:

@@ -18,7 +18,7 @@ from tests.unit.harness import LATENCY, Flight, Net, Policy, bad_network, clean,
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
 
 LIMIT = 1_200
-PATIENCE = Pacing().patience
+GIVE_UP = Pacing().give_up
 MESSAGES: list[Payload] = [bytes([n]) * 100 for n in range(100)]
 
 
@@ -104,12 +104,12 @@ def test_one_that_stands_still_is_passed_over_once_and_then_left_alone() -> None
     net, (a, b, c) = group()
     net.policy = still(C)
     a.send(MESSAGES)
-    net.run(2 * PATIENCE)
+    net.run(2 * GIVE_UP)
     assert b.payloads(A) == MESSAGES
     assert a.env.counters["passed_over"] == 1
     assert c.payloads(A) == []
     net.policy = clean
-    net.run((PASSED_OVER_TIMEOUTS + 1) * PATIENCE)
+    net.run((PASSED_OVER_TIMEOUTS + 1) * GIVE_UP)
     assert c.payloads(A) == MESSAGES
     a.send(MESSAGES)
     net.settle()
@@ -120,7 +120,7 @@ def test_when_all_are_passed_over_one_is_asked_all_the_same() -> None:
     net, (a, b, c) = group()
     net.policy = still(B, C)
     a.send(MESSAGES)
-    net.run(2 * PATIENCE)
+    net.run(2 * GIVE_UP)
     net.policy = clean
     most = 0
     while len(b.messages) < len(MESSAGES):
@@ -136,7 +136,7 @@ def test_a_lost_request_or_answer_is_made_good(kind: type) -> None:
     net, (a, b, _) = group()
     net.policy = lose(lambda frame: isinstance(frame, kind), 4)
     a.send(MESSAGES)
-    net.run(2 * PATIENCE)
+    net.run(2 * GIVE_UP)
     assert b.payloads(A) == MESSAGES
     assert a.env.counters["passed_over"] == 0
 
@@ -193,13 +193,13 @@ def test_one_that_only_skips_is_not_asked_again_for_that() -> None:
     net, (a, b, c) = group()
     net.policy = still(C)
     a.send(MESSAGES)
-    net.run(1.5 * PATIENCE)
+    net.run(1.5 * GIVE_UP)
     assert a.env.counters["passed_over"] == 1
     a.get(NakAck4Layer).release(C)
     net.run(0.5)  # It is told that they will not come.
     assert len(c.told(Skipped)) == 1
     a.send(MESSAGES)
-    net.run(0.5 * PATIENCE)
+    net.run(0.5 * GIVE_UP)
     assert b.payloads(A) == MESSAGES + MESSAGES
     assert a.env.counters["passed_over"] == 1
 
@@ -213,7 +213,7 @@ def test_one_that_lacks_something_answers_for_what_lies_behind_it() -> None:
 
     net.policy = policy
     a.send(MESSAGES)
-    net.run(len(MESSAGES) * PATIENCE / 4)  # Each request is answered when it is repeated.
+    net.run(len(MESSAGES) * GIVE_UP / 4)  # Each request is answered when it is repeated.
     assert b.payloads(A) == MESSAGES
     assert c.payloads(A) == MESSAGES[:1]
     assert a.env.counters["passed_over"] == 0
@@ -232,7 +232,7 @@ def test_a_stranger_is_answered_at_once_and_messages_to_one_member_are_not_count
     assert pace_of(a).under_way == 0
 
 
-@pytest.mark.parametrize("name", ["max_bytes", "asked", "patience"])
+@pytest.mark.parametrize("name", ["max_bytes", "asked", "give_up"])
 def test_settings_that_make_no_sense_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         Pacing(**{name: 0})

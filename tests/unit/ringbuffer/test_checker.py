@@ -40,7 +40,7 @@ def test_of_two_copies_that_come_at_once_one_is_added() -> None:
     assert explore(TWO_COPIES).breaches == []
 
 
-def test_whoever_finds_room_finds_the_slot_empty() -> None:
+def test_an_adder_that_finds_room_finds_the_slot_empty() -> None:
     assert explore(Threads(adds=(6,), present=(5,), capacity=1)).breaches == []
 
 

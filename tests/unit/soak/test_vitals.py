@@ -6,7 +6,7 @@ from ringcast.soak.vitals import MEGABYTE, Sign, Vitals, read_sign
 
 
 def vitals(*rows: tuple[float, int]) -> Vitals:
-    """One process with so many megabytes and descriptors, row by row."""
+    """One process with this many megabytes and descriptors, row by row."""
     told = Vitals(["a"])
     for number, (megabytes, files) in enumerate(rows):
         label = "start" if number == 0 else f"minute {number}"

@@ -79,7 +79,7 @@ def other_view(rows: list[Row], rng: random.Random) -> list[Row] | None:
 
 
 def stranger(rows: list[Row], rng: random.Random) -> list[Row] | None:
-    """A message is delivered from somebody who is not in the view."""
+    """A message is delivered from a process that is not in the view."""
     return _edit(rows, rng, lambda r, i: [*r[:i], r[i]._replace(sender=1, pos=0), *r[i:]])
 
 

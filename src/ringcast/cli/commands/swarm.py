@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
@@ -21,6 +22,8 @@ from ringcast.sim.swarm.shrink import shrink_seed
 from ringcast.sim.text.show import HIDDEN, Show
 
 PROGRESS_SECONDS = 5.0
+LACKS = "the stack has no "
+"""How the reason begins that a stack lacks a protocol."""
 TOLD_MAX = 10
 """Failures that are told in full; of more only the seeds."""
 
@@ -58,12 +61,13 @@ def run(arguments: Namespace) -> int:
         return _show(arguments)
     began, told = monotonic(), monotonic()
     failed: list[SeedVerdict] = []
-    done, delivered, views, left_out = 0, 0, 0, 0
+    done, delivered, views = 0, 0, 0
+    left_out = Counter[str]()
     change = _change(arguments)
     traces = blake2b(digest_size=16)
     for verdict in run_seeds(arguments.first, arguments.seeds, arguments.jobs, change):
         done, delivered, views = done + 1, delivered + verdict.delivered, views + verdict.views
-        left_out += verdict.is_left_out
+        left_out.update([verdict.left_out] if verdict.left_out else [])
         traces.update(verdict.trace_hash.encode())
         if verdict.problems:
             failed.append(verdict)
@@ -72,18 +76,26 @@ def run(arguments: Namespace) -> int:
         if monotonic() - told > PROGRESS_SECONDS:
             told = monotonic()
             _say(f"{done:,} of {arguments.seeds:,} seeds, {len(failed)} failed")
+    if left_out.total() == done:
+        raise ConfigError(f"no stack of these seeds can have that: {_main_reason(left_out)}")
     summary = (
         f"{done:,} seeds, {delivered:,} messages delivered, {views:,} views installed,"
         f" {len(failed)} failed, {monotonic() - began:.0f} seconds"
-        + (f"; {left_out:,} left out, whose stacks cannot have that" if left_out else "")
+        + (f"; {left_out.total():,} left out, whose stacks cannot have that" if left_out else "")
     )
     if arguments.json:
-        counts = {"seeds": done, "left_out": left_out, "delivered": delivered, "views": views}
+        counts = {"seeds": done, "left_out": left_out.total()}
+        counts |= {"delivered": delivered, "views": views}
         failures = [asdict(verdict) for verdict in failed]
         print(json.dumps({**counts, "trace_hash": traces.hexdigest(), "failed": failures}))
     else:
         print(f"{summary}\ntrace hash of all seeds: {traces.hexdigest()}")
     return 1 if failed else 0
+
+
+def _main_reason(reasons: Counter[str]) -> str:
+    """The most frequent reason; a wrong value says more than a protocol that most stacks lack."""
+    return max(reasons, key=lambda reason: (not reason.startswith(LACKS), reasons[reason]))
 
 
 def _failure(verdict: SeedVerdict, change: str) -> str:

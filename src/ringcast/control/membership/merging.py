@@ -37,7 +37,7 @@ class Merging:
 
     def __init__(self, part: MembershipPart) -> None:
         self._env = part.env
-        self._patience = part.spec.change_timeout
+        self._ask_again_after = part.spec.change_timeout
         self._lead_within = 2 * part.spec.retry_max
         self._others: dict[Address, _Other] = {}
         self._proposal: ViewId | None = None
@@ -53,7 +53,7 @@ class Merging:
         self._others = {
             address: other
             for address, other in self._others.items()
-            if address in self._asked or now - other.heard < self._patience
+            if address in self._asked or now - other.heard < self._ask_again_after
         }
         known = self._others.get(coordinator.address)
         if len(self._others) < OTHERS_MAX if known is None else view >= known.view:

@@ -42,8 +42,8 @@ class RequestTiming:
     def timeout(self, tries: int) -> float:
         """Seconds from the last of this many requests to the next."""
         first = min(max(REPEAT_SECONDS_MIN, self.rtt.timeout), self._repeat_max)
-        patient = TRIES_BEFORE_BACKOFF if self.rtt.has_sample else 1
-        factor = 2.0 ** min(max(tries - patient, 0), 16)
+        steady_tries = TRIES_BEFORE_BACKOFF if self.rtt.has_sample else 1
+        factor = 2.0 ** min(max(tries - steady_tries, 0), 16)
         return min(first * factor, max(self._repeat_max, 4 * first))
 
     def answered(self, seconds: float, tries: int) -> None:

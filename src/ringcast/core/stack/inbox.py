@@ -25,7 +25,7 @@ class ServicePart(Part):
     role_name = "services"
 
     def sent(self, payloads: Iterable[Payload]) -> None:
-        """Calls of this member are on their way to everybody in the view."""
+        """Calls of this member are on their way to all members in the view."""
         raise NotImplementedError
 
     def service_messages(self, batch: Batch) -> None:

@@ -8,6 +8,7 @@ other are handed a `Ports` when the stack is built; none looks another up later.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -179,11 +180,15 @@ class Spec:
     alike_beside: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By role: the settings of other protocols that have to be the same where this one is there."""
     former: ClassVar[tuple[str, ...]] = ()
-    """Settings that have another name now; the class accepts them as `InitVar`s, with a warning."""
+    """Settings that have another name and value now; the class accepts them as `InitVar`s."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """By former name: the settings that have another name now. The registry lets the class accept
+    and show them, with a warning."""
 
     def __new__(cls, **settings: object) -> Self:
         known = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
-        for name, value in settings.items():
+        for given, value in settings.items():
+            name = cls.renamed.get(given, given)
             if name in cls.former:
                 continue
             if name not in known:
@@ -210,11 +215,29 @@ class Spec:
 
     def changed(self, settings: Mapping[str, object]) -> Self:
         """The same protocol with some settings changed. Raises ConfigError."""
-        return type(self)(**{**self.values(), **settings})
+        return type(self)(**{**self.values(), **self.current_names(settings, 3)})
+
+    @classmethod
+    def current_names(cls, settings: Mapping[str, object], stacklevel: int) -> dict[str, object]:
+        """The settings by the names that they have now, with a warning for former ones. Raises
+        ConfigError."""
+        current = dict(settings)
+        for former in cls.renamed.keys() & settings.keys():
+            name = cls.renamed[former]
+            if name in settings:
+                raise ConfigError(f"{cls.__name__}.{former} is now {name}: give only {name}")
+            warn_renamed(f"{cls.__name__}.{former}", name, stacklevel + 1)
+            current[name] = current.pop(former)
+        return current
 
     def values(self) -> dict[str, object]:
         """Every effective value by its name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def warn_renamed(former: str, name: str, stacklevel: int) -> None:
+    """Warn the caller that a public name has changed."""
+    warnings.warn(f"{former} is now {name}", DeprecationWarning, stacklevel=stacklevel + 1)
 
 
 _TYPES: dict[type, tuple[tuple[type, ...], str]] = {

@@ -212,7 +212,7 @@ class Rounds(Protocol):
         ...
 
     def stirred(self) -> None:
-        """There are messages that not everybody has, taken or not."""
+        """There are messages that not all members have, taken or not."""
         ...
 
 
@@ -256,8 +256,8 @@ class Numbering(Protocol):
         ...
 
     def forget(self, up_to: int, without: Iterable[Address]) -> None:
-        """Free the own messages up to here as soon as everybody but these has them: no longer wait
-        for these."""
+        """Free the own messages up to here as soon as all members but these have them: no longer
+        wait for these."""
         ...
 
     def acked(self, member: Address, up_to: int) -> None:

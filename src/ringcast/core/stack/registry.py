@@ -11,13 +11,13 @@ offers, and what it needs of the others. Nothing else names a protocol.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from typing import TypeVar
 
 from ringcast.core.model.batch import CALL, INTERNAL, SERVICE
-from ringcast.core.stack.part import Spec
+from ringcast.core.stack.part import Spec, warn_renamed
 from ringcast.core.wire.layout import FLAGS_MAX
 from ringcast.errors import ConfigError
 
@@ -89,6 +89,8 @@ def protocol(
     def register(spec: type[S]) -> type[S]:
         made = Registration(spec, role, over, under, offers, needs or {}, flags, former, shared)
         _check(made)
+        if spec.renamed:
+            _accept_former_names(spec)
         spec.role = role
         _by_name[made.name] = made
         if former:
@@ -97,6 +99,24 @@ def protocol(
         return spec
 
     return register
+
+
+def _accept_former_names(spec: type[Spec]) -> None:
+    """Let a Spec class accept settings by their former names, and show them, with a warning."""
+    initialize = spec.__init__
+
+    @wraps(initialize)
+    def accept(self: Spec, **settings: object) -> None:
+        initialize(self, **spec.current_names(settings, 2))
+
+    spec.__init__ = accept  # type: ignore[method-assign, assignment]
+    for former, name in spec.renamed.items():
+        setattr(spec, former, property(partial(_show_former, former=former, name=name)))
+
+
+def _show_former(settings: Spec, *, former: str, name: str) -> object:
+    warn_renamed(f"{type(settings).__name__}.{former}", name, 2)
+    return getattr(settings, name)
 
 
 def _check(made: Registration) -> None:
@@ -134,7 +154,7 @@ def find(name: str) -> Registration | None:
     found = _by_name.get(name)
     if found is None and name in _by_former:
         found = _by_former[name]
-        warnings.warn(f"{name} is now called {found.name}", DeprecationWarning, stacklevel=3)
+        warn_renamed(name, found.name, 3)
     if found is None and ":" in name:
         found = next((made for made in _by_name.values() if made.path == name), None)
     return found

@@ -105,7 +105,7 @@ for _role, _name, _length, _about in (
     ("quorum", "say", "Majority.interval", "Repeats what this member knows about the majority."),
     ("services", "#", "the timeout of the call", "Ends a call that waits for replies, by its id."),
     ("services", "look", "0.02", "Looks whether all has come that a state contains."),
-    ("services", "patience", "5", "Asks another member for the state."),
+    ("services", "begin", "5", "Asks another member for the state."),
     ("slow", "look", "an eighth of SlowMembers.bound", "Looks which member holds senders back."),
     ("stability", "vote", "Stability.interval", "Votes on what is stable."),
     ("unicast", "ack", "0.002", "Acks what was taken since."),

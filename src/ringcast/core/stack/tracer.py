@@ -33,7 +33,7 @@ class Tracer(Protocol):
         ...
 
     def resent(self, run: Batch, to: Address | None) -> None:
-        """This member has sent a run again, to one who asked or to everybody."""
+        """This member has sent a run again, to one who asked or to all members."""
         ...
 
     def acked(self, member: Address, up_to: int) -> None:
@@ -41,5 +41,5 @@ class Tracer(Protocol):
         ...
 
     def purged(self, view: ViewId, low: int, delivered: int, high: int) -> None:
-        """This member has freed its messages up to `low`, since everybody has them."""
+        """This member has freed its messages up to `low`, since all members have them."""
         ...

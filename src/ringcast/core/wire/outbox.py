@@ -11,7 +11,7 @@ from ringcast.core.model.batch import Payload
 from ringcast.core.wire.frames import Frame
 
 Target = Address | str | None
-"""A member, an endpoint that the transport can reach (a seed), or None for everybody in the
+"""A member, an endpoint that the transport can reach (a seed), or None for all members in the
 group."""
 
 
@@ -63,7 +63,7 @@ class Outbox:
         """Members that the transport should know how to reach, before it sends the frames."""
 
     def send(self, frame: Frame, to: Target = None) -> None:
-        """Send a frame to a member, to an endpoint, or to everybody."""
+        """Send a frame to a member, to an endpoint, or to all members."""
         self.frames.append((to, frame))
 
     def learn(self, peer: Peer) -> None:

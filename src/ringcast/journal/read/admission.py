@@ -41,7 +41,7 @@ def backlog_rows(slices: Iterable[Slice]) -> int:
 
 
 def fair_shares(demands: Mapping[Key, int], rows: int, turn: int) -> dict[Key, int]:
-    """So many rows in equal shares, none above its demand; `turn` says who is first to get one."""
+    """Share rows equally, give none more than its demand; `turn` says who is first to get one."""
     order = sorted(demands)
     first = turn % len(order) if order else 0
     hungry = [key for key in order[first:] + order[:first] if demands[key]]

@@ -137,7 +137,7 @@ class Recorder:
 def prepare(directory: str | Path) -> list[Segment]:
     """Seal what dead recorders have left; [] where there is no journal yet.
 
-    Raises ConfigError for what can be no journal, before anybody joins; JournalError.
+    Raises ConfigError for a directory that cannot be a journal, before a join; JournalError.
     """
     load_parquet()
     there = Path(directory)

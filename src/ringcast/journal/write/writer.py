@@ -6,7 +6,6 @@ import importlib.util
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from ringcast.errors import Closed, ConfigError, LocalError, TooLarge
 from ringcast.journal.format.checkpoint import checkpoint_lock, lines_of
@@ -177,12 +176,7 @@ class JournalWriter:
     def __enter__(self) -> JournalWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _seal(self, log: OpenLog, ended: str) -> Segment | None:

@@ -63,7 +63,7 @@ class ReliableMulticast(Layer):
         self._ticker = Ticker(self, spec.xmit_interval)
         self._flush = flush = ViewFlush(group, self._gaps, self._hand_up)
         self._peer_repair = PeerRepair(env, group)
-        self._early = EarlyData(group, flush, spec.park_frames, spec.max_bytes)
+        self._early = EarlyData(group, flush, spec.early_frames, spec.max_bytes)
         self._give_up = GiveUp(group, self._gaps, flush, self._hand_up, env.counters)
         self._last_seqno = LastSeqno(
             self, group, flush, self._ticker, spec.xmit_interval, self._announce_to

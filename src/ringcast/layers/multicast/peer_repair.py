@@ -18,7 +18,7 @@ from ringcast.layers.multicast.group_windows import GroupWindows
 
 REQUESTS_TO_SENDER = 4
 """Requests for the same message to one member, before the next member is asked."""
-PATIENCE_SECONDS = 0.25
+SENDER_SECONDS = 0.25
 """The least seconds for which the sender is asked alone: its answer may wait in a queue."""
 
 
@@ -63,7 +63,7 @@ class PeerRepair:
                 first, tries, since = wanted.first, 1, now
             elif wanted.first == first:
                 tries += 1
-                if tries > REQUESTS_TO_SENDER and now >= since + PATIENCE_SECONDS:
+                if tries > REQUESTS_TO_SENDER and now >= since + SENDER_SECONDS:
                     target, tries = self._after(sender, target), 1
                     self.helped.add(sender)
         self._requests[sender] = _Requests(first, tries, target, last, since)

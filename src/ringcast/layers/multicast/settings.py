@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ringcast.core.model.block_times import BlockTimes
 from ringcast.core.stack.part import Spec
@@ -35,12 +37,14 @@ class MulticastSpec(Spec):
     group, "auto" the group once a second member requests the same."""
     loopback: bool = True
     """Whether the own application is given the own messages."""
-    park_frames: int = 256
+    early_frames: int = 256
     """Datagrams of a view that is not installed yet, which are kept until it is."""
     max_block_times: str = ""
     """How long a message waits in `send` for room at the most, by size: "1000:10,10000:100" has one
     of up to 1,000 bytes raise Timeout after 10 ms without progress, one of up to 10,000 after 100
     ms; larger ones wait. A timeout that `send` is given goes before this."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"park_frames": "early_frames"}
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -58,6 +62,6 @@ class MulticastSpec(Spec):
             raise ConfigError(
                 f'{name}.answer is "{self.answer}": give "auto", "unicast" or "multicast"'
             )
-        if self.park_frames < 0:
-            raise ConfigError(f"{name}.park_frames is {self.park_frames}: give 0 or more")
+        if self.early_frames < 0:
+            raise ConfigError(f"{name}.early_frames is {self.early_frames}: give 0 or more")
         BlockTimes(self.max_block_times, f"{name}.max_block_times")

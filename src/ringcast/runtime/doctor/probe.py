@@ -9,7 +9,6 @@ import secrets
 import select
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from ringcast.closed.keys import Keys
@@ -67,7 +66,7 @@ class DiscoveryProbe:
         return b"".join(sealed.buffers)
 
     def ask(self, target: str | None) -> None:
-        """Ask one endpoint, or everybody that multicast reaches."""
+        """Ask one endpoint, or all members that multicast reaches."""
         data = self.question(target is not None)
         self.transport.send([Datagram(target, [data], len(data))], ())
 
@@ -109,12 +108,7 @@ class DiscoveryProbe:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -55,8 +55,8 @@ def tried_in_vain(member: Member) -> str:
     """What was tried and from where, and what to look at."""
     part = next(part for part in member.stack.parts if isinstance(part, DiscoveryPart))
     counters = {**member.stack.counters, **member.transport.stats()}
-    advice = _unreachable_here(member.peer.endpoint, part) or _sign(counters)
-    return f"tried {part.tried} from {member.peer.endpoint}; {advice}"
+    hint = _unreachable_here(member.peer.endpoint, part) or _sign(counters)
+    return f"tried {part.tried} from {member.peer.endpoint}; {hint}"
 
 
 def _unreachable_here(endpoint: str, part: DiscoveryPart) -> str:

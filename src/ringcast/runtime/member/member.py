@@ -238,7 +238,7 @@ class Member:
                     self.transport.shrunk = 0
 
     def fail(self, error: BaseException) -> None:
-        """Something is wrong with the member itself: close, with the reason, and tell everybody."""
+        """The member itself cannot go on: close, with the reason, and tell all that wait."""
         with self._lock:
             self._broken(error)
 

@@ -97,7 +97,7 @@ class Outgoing:
     # Single messages ------------------------------------------------------------------------------
 
     def note(self, payload: Payload) -> bool:
-        """Gather a message for everybody, without the lock; False when `send` has to send it."""
+        """Gather a message for all members, without the lock; False when `send` has to send it."""
         was_hot = self.hot
         if not was_hot:
             return False

@@ -1,6 +1,6 @@
 """Limits for strangers: connections whose address is not in the view.
 
-Anybody may connect to a member, say hello and send. Members of the view come first:
+Any process may connect to a member, say hello and send. Members of the view come first:
 
 - strangers together are read at `RATE` bytes per second at most, in small reads; beyond it their
   bytes wait in the kernel, and TCP stops them;

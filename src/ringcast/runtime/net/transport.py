@@ -89,7 +89,7 @@ class Transport(Protocol):
         ...
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
-        """Send, in order; `members` are those of the view, for what is meant for everybody."""
+        """Send, in order; `members` are those of the view, for what is meant for all members."""
         ...
 
     def use(self, placement: Placement, /) -> None:

@@ -22,7 +22,7 @@ class _End(Enum):
 
     INPUT = "input"
     OUTPUT = "output"
-    PATIENCE = "patience"
+    STOP = "stop"
     """The user wants it to stop."""
     MEMBERSHIP = "membership"
 
@@ -37,7 +37,7 @@ class Console:
 
     def stop(self) -> None:
         """Leave in order; at once when said again. May be called by a signal's handler."""
-        self._ends.put((_End.PATIENCE, None))
+        self._ends.put((_End.STOP, None))
 
     def run(self, fd: int, stay: bool = False) -> None:
         """Until the input ends (unless told to stay), `stop`, or the group is closed; then leave.
@@ -53,7 +53,7 @@ class Console:
         waited_for = {_End.OUTPUT, _End.MEMBERSHIP} - {ended}
         while waited_for:
             ended, error = self._ends.get()
-            if ended is _End.PATIENCE:
+            if ended is _End.STOP:
                 self._group.close()
                 break
             waited_for.discard(ended)

@@ -160,7 +160,7 @@ class Checker:
             self._skipped(record, event)
 
     def purged(self, record: MemberRecord, low: int) -> None:
-        """A sender's window is freed up to here: does everybody in its view have that much?"""
+        """A sender's window is freed up to here: do all members of its view have that much?"""
         record.purged, view = low, record.view
         if view is None or not self.promises.complete:
             return
@@ -249,7 +249,7 @@ class Checker:
     def _check_change(
         self, record: MemberRecord, event: ViewChange, before: Sequence[Address]
     ) -> None:
-        """Is everybody who came or went named? Who went and came with one view is named twice."""
+        """Is each member that came or went named? One that did both in one view is named twice."""
         joined, left, now = set(event.joined), set(event.left), set(event.view)
         came, went = now.difference(before), set(before).difference(now)
         if joined - came != left - went or not (came <= joined <= now and went <= left):
@@ -296,7 +296,7 @@ class Checker:
         return record.view is not None and record.view.id.number > view.id.number
 
     def _slowest(self, view: View, sender: Address) -> int:
-        """How many of a sender's messages of this view everybody who still needs them has."""
+        """How many of a sender's messages of this view all members that still need them have."""
         waiting = (self._records[member] for member in view)
         return min(
             (self._count(w, view, sender) for w in waiting if not self._is_past(w, view)), default=0

@@ -30,7 +30,7 @@ class WindowMarks:
 
     @property
     def outstanding(self) -> int:
-        """How many own messages not everybody has, as far as this member knows."""
+        """How many own messages not all members have, as far as this member knows."""
         return self.multicast.sent.high - self.multicast.sent.low
 
     @property

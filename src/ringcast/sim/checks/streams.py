@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ringcast.core.model.batch import Batch, Payload
 
 CROWDED = 64
-"""Runs after which it is worth while to look for what everybody has read."""
+"""Runs after which it is worth while to look for what all members have read."""
 
 
 class Accepted:
@@ -54,7 +54,7 @@ class SentRun(NamedTuple):
 
 
 class Stream:
-    """The runs of one sender in one view; those that everybody has read are forgotten."""
+    """The runs of one sender in one view; those that all members have read are forgotten."""
 
     __slots__ = ("_crowded_at", "_runs", "count", "last", "start")
 

@@ -1,4 +1,4 @@
-"""What members of a world find when they look at a name or a directory: everybody, at once."""
+"""What members of a world find when they look at a name or a directory: all members, at once."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Member:
         wait: Wait = "all",
         timeout: float = 10.0,
     ) -> PendingCall:
-        """Call these members, or everybody; `done` says when there are `replies`."""
+        """Call these members, or all members; `done` says when there are `replies`."""
         members = None if to is None else [member.me for member in to]
         self.stack.reach(self._world.now)
         call = self.service.correlator.call(payload, members, wait, timeout)

@@ -2,8 +2,8 @@
 questions.
 
 Safety: while the faults last, does any guarantee break? Liveness: when they have ended, are all
-that live in one view again, and does everything that is sent reach everybody, as soon as the timers
-of the stack allow? A failure names the seed, and the seed repeats it exactly.
+that live in one view again, and does everything that is sent reach all members, as soon as the
+timers of the stack allow? A failure names the seed, and the seed repeats it exactly.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class SeedVerdict:
     virtual: float = 0.0
     real: float = 0.0
     trace_hash: str = ""
-    is_left_out: bool = False
-    """Whether the change to all stacks does not fit the one that the seed draws."""
+    left_out: str = ""
+    """Why the change to all stacks does not fit the one that the seed draws."""
 
 
 def run_seed(
@@ -67,8 +67,8 @@ def run_seed(
     """Run one seed to its end, whatever happens in it."""
     try:
         draw_plan(seed, Random(f"{seed}/swarm"), change)
-    except ConfigError:
-        return SeedVerdict(seed, is_left_out=True)
+    except ConfigError as error:
+        return SeedVerdict(seed, left_out=str(error))
     return record_seed(seed, observer, change)[1]
 
 

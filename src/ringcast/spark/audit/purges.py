@@ -58,7 +58,7 @@ def forgotten(trace: DataFrame, extents: DataFrame) -> DataFrame:
     """What each sender forgot in each view, as ranges that touch, and when.
 
     A purge up to `low` forgets all messages before as well, so a range has the earliest time of
-    any purge that covers it. It ends with the last message that anybody delivered: a purge of what
+    any purge that covers it. It ends with the last message that a member delivered: a purge of what
     was never sent would otherwise fill more bins than there is room for.
     """
     purged = trace.where((F.col("kind") == PURGED) & F.col("low").isNotNull())

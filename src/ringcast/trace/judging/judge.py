@@ -3,7 +3,7 @@
 How a member's part in a view ends decides what it owes:
 
 - It went on to another view: all that those sent who went along, and of the other senders as
-  much as anybody who went along delivered.
+  much as any member that went along delivered.
 - It closed: all that those sent who did not crash.
 - It crashed, which is to say that its trace just ends: nothing, since the last rows of a member
   that crashed may be lost as well.

@@ -20,7 +20,7 @@ MTU = 1_500
 
 
 def sending(count: int, capacity: int = 10) -> SendWindow:
-    """A window with so many messages in it, of one byte each."""
+    """A window with this many messages in it, of one byte each."""
     window = SendWindow(capacity)
     window.append(run(1, count))
     return window

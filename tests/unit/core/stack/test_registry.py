@@ -11,6 +11,7 @@ from ringcast.core.stack.part import Layer, Spec
 from ringcast.core.stack.ports import Brake, Numbering, Ports
 from ringcast.core.stack.registry import protocol
 from ringcast.errors import ConfigError
+from ringcast.protocols import NakAck3, NakAck4, Pacing, Stability
 from ringcast.spec import StackSpec
 
 
@@ -90,7 +91,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
     ],
 )
 def test_a_former_name_works_and_warns(former: str, now: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"{former} is now called {now}"):
+    with pytest.warns(DeprecationWarning, match=f"{former} is now {now}"):
         kind = getattr(protocols, former)
     assert kind is getattr(protocols, now)
     text = presets.bulk().to_toml()
@@ -98,6 +99,38 @@ def test_a_former_name_works_and_warns(former: str, now: str) -> None:
         assert StackSpec.from_toml(text.replace(f"[{now}]", f"[{former}]")) == presets.bulk()
     with pytest.warns(DeprecationWarning, match=now):
         assert isinstance(presets.bulk()[former], kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "former", "now"),
+    [
+        (Pacing, "patience", "give_up"),
+        (NakAck3, "park_frames", "early_frames"),
+        (NakAck4, "park_frames", "early_frames"),
+    ],
+)
+def test_a_former_setting_works_and_warns(kind: type[Spec], former: str, now: str) -> None:
+    what = f"{kind.__name__}.{former} is now {now}"
+    with pytest.warns(DeprecationWarning, match=what):
+        made = kind(**{former: 7})
+    assert made == kind(**{now: 7})
+    with pytest.warns(DeprecationWarning, match=what):
+        assert getattr(made, former) == 7
+    spec = presets.bulk().changed(
+        insert=[kind(), *([Stability()] if kind is NakAck3 else [])],
+        without=["LargeMessages"],
+    )
+    with pytest.warns(DeprecationWarning, match=what):
+        assert spec.replace(**{former: 7}) == spec.replace(**{now: 7})
+    full = f"{kind.__name__}.{former}"
+    with pytest.warns(DeprecationWarning, match=what):
+        assert spec.with_settings({full: 7}) == spec.replace(**{now: 7})
+    with pytest.warns(DeprecationWarning, match=what):
+        assert StackSpec.from_toml(spec.to_toml().replace(f"\n{now} =", f"\n{former} =")) == spec
+    with pytest.raises(ConfigError, match=f"give only {now}"):
+        kind(**{former: 7, now: 7})
+    with pytest.raises(ConfigError, match=f"{kind.__name__}.{now} is 'x': give"):
+        kind(**{former: "x"})
 
 
 def test_a_name_that_nobody_registered_is_no_attribute() -> None:

@@ -157,7 +157,7 @@ def test_what_was_placed_stays_of_its_sender_when_another_is_advertised() -> Non
     (datagram,) = datagrams(batch(1, 2))
     assert next(place([datagram], placement)) is PLACED
     run = placement.start(VIEW)
-    placement.advertise(OTHER, other)  # Somebody else's run goes up before this one is looked at.
+    placement.advertise(OTHER, other)  # Another sender's run goes up before this one is looked at.
     assert plain(run) == plain(batch(1, 2))
     (theirs,) = list(read(placement, batch(1, 4, OTHER, MESSAGE[::-1])))
     assert plain(theirs) == plain(batch(1, 4, OTHER, MESSAGE[::-1]))

@@ -48,7 +48,7 @@ def test_senders_get_fair_shares(needs: dict[int, int], rows: int, turn: int) ->
     assert sum(shares.values()) == min(rows, sum(demands.values()))
     for key, share in shares.items():
         assert 0 <= share <= demands[key]
-        # Whoever still wants has at most one less than anybody else.
+        # A sender that still wants has at most one less than any other.
         if share < demands[key]:
             assert all(other <= share + 1 for other in shares.values())
 

@@ -1,4 +1,4 @@
-"""The journal as a stream: each message once, whoever seals it when, in bounded batches."""
+"""The journal as a stream: each message once, whatever seals it, and when, in bounded batches."""
 
 import json
 from pathlib import Path

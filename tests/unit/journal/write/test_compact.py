@@ -1,4 +1,4 @@
-"""Compaction: the same rows in fewer files, whatever dies when, and whoever reads meanwhile."""
+"""Compaction: the same rows in fewer files, whatever dies when, and for all that read meanwhile."""
 
 import json
 import random

@@ -309,7 +309,7 @@ def test_a_newcomer_has_full_credit_both_ways_and_answers_only_for_what_it_saw()
     assert len(a.payloads(D)) == 5
 
 
-def test_a_request_of_somebody_unknown_is_granted() -> None:
+def test_a_request_of_an_unknown_member_is_granted() -> None:
     _, (a, _, _) = group()
     a.receive(CreditRequest(77, 5, 0), Address(99))
     assert a.env.out.frames == [(Address(99), Credit(77))]

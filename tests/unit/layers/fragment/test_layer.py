@@ -170,7 +170,7 @@ def test_a_message_that_a_newcomer_overtakes_is_begun_anew_and_reaches_it_whole(
     assert b.get(FragmentLayer).incomplete_bytes == 0
 
 
-def test_a_message_goes_on_when_somebody_leaves() -> None:
+def test_a_message_goes_on_when_a_member_leaves() -> None:
     specs = (Fragment(), NakAck4(max_bytes=2_000), Unicast())
     net, (a, b, c) = climbers(3, *specs)
     message = noise(30_000)

@@ -86,7 +86,7 @@ class Parts:
         self.requested.append((sender, wanted))
 
     def send(self, count: int) -> None:
-        """Number so many messages of this member."""
+        """Number this many messages of this member."""
         self.group.sent.append(run(0, count, A))
 
     def frames(self) -> list[tuple[object, Frame]]:

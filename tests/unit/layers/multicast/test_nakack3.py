@@ -16,7 +16,7 @@ A, B, C = Address(1), Address(2), Address(3)
 
 
 def group(count: int = 3, spec: NakAck3 | None = None) -> Net:
-    """So many members in one view, without stability."""
+    """This many members in one view, without stability."""
     spec = spec or NakAck3()
     net = Net(*(Member(address, [spec], 60_000) for address in range(1, count + 1)))
     net.install(*net.members)

@@ -84,13 +84,13 @@ def test_a_pause_is_announced_once_and_there_is_none_while_messages_follow_each_
 
 
 def later(member: Climber, ahead: int) -> ViewId:
-    """So many views after the member's."""
+    """This many views after the member's."""
     assert member.view is not None
     return ViewId(member.view.id.number + ahead, member.view.id.coordinator)
 
 
 def too_early(member: Climber, ahead: int, seqno: int = 1, start: int = 0) -> None:
-    """A message of A comes that was sent so many views later than the member's, or is repeated from
+    """A message of A comes that was sent this many views after the member's, or is repeated from
     there; `start` is the last that was sent before."""
     frame = Data(
         later(member, ahead), start, A, seqno, 0, 0, 0, [MESSAGE], len(MESSAGE), len(MESSAGE)

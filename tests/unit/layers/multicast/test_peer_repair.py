@@ -1,7 +1,7 @@
 """Whom to request messages from when their sender does not answer."""
 
 from ringcast.core.model.ranges import RangeSet
-from ringcast.layers.multicast.peer_repair import PATIENCE_SECONDS, REQUESTS_TO_SENDER, PeerRepair
+from ringcast.layers.multicast.peer_repair import REQUESTS_TO_SENDER, SENDER_SECONDS, PeerRepair
 from tests.unit.layers.multicast.parts import A, B, C, D, Parts, installation, run
 
 
@@ -14,7 +14,7 @@ class Receiver(Parts):
         self.repair = PeerRepair(self.env, self.group)
         self.window = self.group.windows[B]
 
-    def ask(self, first: int, last: int, pause: float = PATIENCE_SECONDS) -> object:
+    def ask(self, first: int, last: int, pause: float = SENDER_SECONDS) -> object:
         self.env.now += pause
         return self.repair.target(B, RangeSet([(first, last)]))
 
@@ -29,7 +29,7 @@ def test_the_sender_is_asked_a_few_times_then_the_others_in_turn() -> None:
 def test_no_other_member_is_asked_while_the_answer_may_wait_in_a_queue() -> None:
     member = Receiver()
     member.window.expect(2)
-    pause = PATIENCE_SECONDS / 100
+    pause = SENDER_SECONDS / 100
     assert {member.ask(1, 2, pause) for _ in range(50)} == {B}
 
 

@@ -41,9 +41,9 @@ def test_an_interval_is_above_0() -> None:
 
 
 def test_no_frame_need_be_parked() -> None:
-    assert NakAck4(park_frames=0).park_frames == 0
-    with pytest.raises(ConfigError, match="park_frames is -1: give 0 or more"):
-        NakAck4(park_frames=-1)
+    assert NakAck4(early_frames=0).early_frames == 0
+    with pytest.raises(ConfigError, match="early_frames is -1: give 0 or more"):
+        NakAck4(early_frames=-1)
 
 
 def test_block_times_are_read_when_the_settings_are_made() -> None:

@@ -55,7 +55,7 @@ def test_a_blocked_sender_that_is_the_reader_is_helped_at_once() -> None:
     stack = stack_with(5, capacity=5)
     incoming = Incoming(stack, True, 1_000)
     incoming.take(1, 1.0, "me")
-    assert not incoming.relieve(1.0, ["somebody else"])
+    assert not incoming.relieve(1.0, ["another thread"])
     assert incoming.relieve(1.0, ["me"])
     assert stack.writable()
     assert incoming.aside == 40
@@ -66,8 +66,8 @@ def test_any_blocked_sender_is_helped_when_nobody_comes() -> None:
     stack = stack_with(5, capacity=5)
     incoming = Incoming(stack, True, 1_000)
     incoming.take(1, 1.0, "me")
-    assert not incoming.relieve(1.0 + RELIEF_SECONDS / 2, ["somebody else"])
-    assert incoming.relieve(1.0 + RELIEF_SECONDS, ["somebody else"])
+    assert not incoming.relieve(1.0 + RELIEF_SECONDS / 2, ["another thread"])
+    assert incoming.relieve(1.0 + RELIEF_SECONDS, ["another thread"])
 
 
 def test_who_never_came_is_not_helped() -> None:

@@ -54,7 +54,7 @@ def test_single_messages_close_together_are_gathered_in_order() -> None:
 
 
 def test_what_may_be_answers_is_not_gathered() -> None:
-    """Whoever has taken messages since its last one is in a conversation."""
+    """A member that has taken messages since its last one is in a conversation."""
     out, _, sent = outgoing()
     for number in range(3):
         assert not out.note(b"x")
@@ -150,7 +150,7 @@ def test_gathered_messages_that_find_no_room_wait_before_the_caller_behind_them(
     assert out.note(b"3")
     assert out.send([b"4"], None, 1.0) == 0
     out.add(PendingSend([b"4"], None, Bell(), 1.0))
-    assert not out.note(b"5"), "nothing is noted down while somebody waits"
+    assert not out.note(b"5"), "nothing is noted down while a sender waits"
     assert out.unsent == 1
     assert payloads(stack) == [b"1", b"2"]
     out.feed(1.0)
@@ -193,7 +193,7 @@ def test_callers_that_wait_get_closed_and_what_was_left_behind_stays() -> None:
     assert out.unsent == 1
 
 
-def test_a_run_for_somebody_who_has_left_fails() -> None:
+def test_a_run_for_a_member_that_has_left_fails() -> None:
     out, _, _ = outgoing()
     bell = Bell()
     stranger = PendingSend([b"x"], ME.__class__(99), bell, 1.0)

@@ -78,7 +78,7 @@ def test_what_is_in_use_outlives_the_heap() -> None:
     assert bytes(view[:5]) == b"first"
 
 
-def test_only_so_much_is_remembered() -> None:
+def test_what_is_remembered_is_bounded() -> None:
     pool = BufferPool()
     views = [view_of(pool) for _ in range(MAPPINGS_MAX + 1)]
     for number, view in enumerate(views):

@@ -110,7 +110,7 @@ def test_in_a_flood_of_what_groups_form_with_members_pass_and_few_of_these(
     assert 0 < count < 4_096 // HEAVY_SAMPLE * 4, "a share of 1/32, by chance"
 
 
-def test_a_filter_says_that_it_cannot_know_so_many_members(sock: socket.socket) -> None:
+def test_a_filter_says_that_there_are_too_many_members(sock: socket.socket) -> None:
     members = [Address(number) for number in range(1, MEMBERS_MAX + 2)]
     assert not sample_strangers(sock, ME, (OURS,), members)
     assert not sample_strangers(sock, ME, (OURS, NEXT), members[:-1])

@@ -42,7 +42,7 @@ def transports(spec: Tcp, *addresses: Address) -> Iterator[list[TcpTransport]]:
 
 
 def received(transport: TcpTransport, count: int, *others: TcpTransport) -> list[bytes]:
-    """So many datagrams, while the others are attended to."""
+    """This many datagrams, while the others are attended to."""
     got: list[bytes] = []
     until = time.monotonic() + SOON
     while len(got) < count:

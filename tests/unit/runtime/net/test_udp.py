@@ -37,7 +37,7 @@ def datagram(target: Address | str | None, source: Address, *payload: bytes) -> 
 
 
 def received(transport: UdpTransport, count: int) -> list[bytes]:
-    """So many datagrams."""
+    """This many datagrams."""
     got: list[bytes] = []
     until = time.monotonic() + 10.0
     while len(got) < count:

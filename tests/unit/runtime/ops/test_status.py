@@ -115,7 +115,7 @@ def test_a_member_that_does_not_answer(home: Path, monkeypatch: pytest.MonkeyPat
         assert running_members("any") == [{"pid": 7, "error": "no answer: timed out"}]
 
 
-def test_whoever_asks_and_goes_away_does_no_harm(home: Path, group: sync.Group) -> None:
+def test_a_client_that_asks_and_goes_away_does_no_harm(home: Path, group: sync.Group) -> None:
     with serve_status(group):
         (path,) = (home / "ringcast").iterdir()
         for _ in range(3):

@@ -216,7 +216,7 @@ def test_who_went_and_came_back_is_named_twice(group: Group) -> None:
     assert group.found == ""
 
 
-def test_freeing_what_somebody_lacks(group: Group) -> None:
+def test_freeing_what_a_member_lacks(group: Group) -> None:
     group.send(A, b"1", b"2")
     group.give(A, A, 1, b"1", b"2")
     group.give(B, A, 1, b"1", b"2")

@@ -60,8 +60,8 @@ class ConnectionTable:
     ) -> Connection | None:
         """The other side has said hello; returns the connection to retire, if there is one.
 
-        Anybody can say hello in the name of another. So a connection that is in use stays in use as
-        long as it is alive, and the kernel probes it; then the next one takes its place.
+        Any process can say hello in the name of another. So a connection in use stays in use while
+        it is alive, and the kernel probes it; then the next one takes its place.
         """
         connection.address, connection.known_at = address, now
         connection.source = address.to_bytes(8, "big")

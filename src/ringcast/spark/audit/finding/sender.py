@@ -147,7 +147,7 @@ def _judge(
 
 
 def _fill(summary: Summary, rows: Lines, walked: Walked) -> None:
-    """Fill in what a sender sent, and what everybody delivered of it."""
+    """Fill in what a sender sent, and what all members delivered of it."""
     for line in map(tables.group_line, rows):
         if summary.misplaced(*line.group, sending=line.sending) is not None:
             continue

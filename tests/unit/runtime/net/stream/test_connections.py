@@ -97,7 +97,7 @@ def test_a_call_under_way_is_used_for_the_member_that_is_expected_there(
     table.add(connection)
     assert table.find(HIGH) is connection
     table.introduce(connection, Address(3))
-    assert table.find(HIGH) is None, "somebody else has answered"
+    assert table.find(HIGH) is None, "another member has answered"
     assert table.is_taken("there:1")
 
 

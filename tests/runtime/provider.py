@@ -1,6 +1,7 @@
 """A member in a process of its own that gives a state without an end, for tests that kill it.
 
-python giver.py GROUP SPEC.toml: prints "ready" when it has joined, and "gives" with each megabyte.
+python provider.py GROUP SPEC.toml: prints "ready" when it has joined, and "gives" with
+each megabyte.
 """
 
 import sys
@@ -21,7 +22,7 @@ def give() -> Iterator[bytes]:
 def main(group: str, spec: str) -> None:
     """Join, and serve until killed."""
     stack = StackSpec.from_toml(Path(spec).read_text())
-    with sync.join(group, stack, name="giver", on_state_request=give) as member:
+    with sync.join(group, stack, name="provider", on_state_request=give) as member:
         print("ready", flush=True)
         for _ in member:
             pass
