@@ -4,7 +4,9 @@ import re
 import socket
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +115,7 @@ def test_the_job_writes_averages(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_the_recipes_read_payloads_and_keep_what_cannot_be_read(tmp_path: Path) -> None:
+    import fastavro
     from google.protobuf.struct_pb2 import Struct
 
     from ringcast import Address
@@ -120,23 +123,33 @@ def test_the_recipes_read_payloads_and_keep_what_cannot_be_read(tmp_path: Path) 
 
     text = (ROOT / "docs" / "how-to" / "recipes.md").read_text()
     blocks = re.findall(r"```python\n# recipes\.py\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 5
-    (tmp_path / "recipes.py").write_text("\n".join(blocks))
+    assert len(blocks) == 7
+    program = "\n".join(blocks)
+    assert "100_000" in program
+    (tmp_path / "recipes.py").write_text(program.replace("100_000", "4"))
     tick = Struct()
     tick["symbol"] = "ACME"
+    avro = BytesIO()
+    fields = [{"name": "symbol", "type": "string"}, {"name": "price", "type": "double"}]
+    schema: Any = {"type": "record", "name": "Tick", "fields": fields}
+    fastavro.schemaless_writer(avro, schema, {"symbol": "ACME", "price": 5.0})
     payloads = [
         b'{"symbol": "ACME", "price": 2}',
         b'{"symbol": "ACME", "price": 6}',
         b'{"symbol": "ACME"}',
         tick.SerializeToString(),
         b"\xf5row" + bytes(40),
+        avro.getvalue(),
+        b'{"symbol": "ACME", "price": 7}',
     ]
     with JournalWriter(tmp_path / "journal", "prices", Address(1)) as journal:
         journal.append(1, Address(2), Address(2), 1, payloads, sent_at=1, delivered_at=2)
     printed = run([sys.executable, "recipes.py", "journal", "results"], tmp_path)
-    assert "2 ticks, 3 dead letters" in printed, printed
+    assert "3 ticks, 4 dead letters" in printed, printed
     assert "1 messages by protobuf" in printed
-    assert "4 messages of members, 5 in all" in printed
+    assert "1 messages by Avro" in printed
+    assert "6 messages of members, 7 in all" in printed
+    assert "Delta: [{'symbol': 'ACME', 'price': 7.0, 'seqno': 7}]" in printed
     assert list((tmp_path / "results" / "last").glob("*.parquet"))
 
 

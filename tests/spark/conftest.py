@@ -21,6 +21,8 @@ from ringcast.spark.session import QUICK_START
 from tests.spark.support import processes
 
 SOURCE = str(Path(ringcast.__file__).parents[1])
+HOSTS = ("127.0.0.1", "127.0.0.2")
+"""Addresses of this machine, for workers of a cluster."""
 
 
 @pytest.fixture(scope="session")
@@ -62,27 +64,32 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a standalone master with two workers, from the installed package alone."""
-    place = str(tmp_path_factory.mktemp("cluster"))
-    options = ["--host", "127.0.0.1", "--webui-port", "0"]
+    """The address of a standalone master with two workers, from the installed package alone.
+
+    The workers have an address each, so that Spark takes them for two machines: it never runs two
+    copies of a task on one.
+    """
+    limits = ["--cores", "1", "--memory", "1g"]
+    limits += ["--work-dir", str(tmp_path_factory.mktemp("cluster"))]
     with ExitStack() as stack:
-        started = daemon("master.Master", [*options, "--port", "0"], "Starting Spark master at ")
+        started = daemon("master.Master", HOSTS[0], ["--port", "0"], "Starting Spark master at ")
         address = stack.enter_context(started).split()[0]
-        for _ in range(2):
-            worker = [*options, "--cores", "1", "--memory", "1g", "--work-dir", place, address]
-            stack.enter_context(daemon("worker.Worker", worker, "Successfully registered with"))
+        for host in HOSTS:
+            worker = daemon("worker.Worker", host, [*limits, address], "Successfully registered")
+            stack.enter_context(worker)
         yield address
 
 
 @contextmanager
-def daemon(name: str, arguments: list[str], ready: str) -> Iterator[str]:
+def daemon(name: str, host: str, arguments: list[str], ready: str) -> Iterator[str]:
     """A daemon of Spark; gives what it logs behind the words that say that it is ready."""
     script = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    command = [script, f"org.apache.spark.deploy.{name}", *arguments]
+    options = ["--host", host, "--webui-port", "0"]
+    command = [script, f"org.apache.spark.deploy.{name}", *options, *arguments]
     env = {
         "JAVA_HOME": str(java_home()),
         "PYTHONPATH": SOURCE,
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }
     pipe = subprocess.PIPE

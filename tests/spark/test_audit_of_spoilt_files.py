@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import ringcast.spark as rs
 from ringcast.errors import ConfigError
 from ringcast.spark.audit.report_text import verdict
+from ringcast.spark.traces import blame
 from ringcast.trace.check import check
 from ringcast.trace.table import NULLABLE, SCHEMA, read_file, write_rows
 from tests.spark.test_audit_of_spoilt_rows import two_members
@@ -119,6 +121,38 @@ def test_traces_that_other_tools_wrote_are_read(spark: SparkSession, tmp_path: P
     report = rs.audit(rs.read_trace(spark, place))
     assert verdict(report) == "CLEAN: every guarantee held"
     assert sorted(report.names.values()) == ["ann", "ben"]
+
+
+@pytest.mark.parametrize("name", ["member=ann", "view=7", "kind=x"])
+def test_a_directory_may_be_called_like_a_column(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """The files have the column, so that what the directory says of it does not count."""
+    write_two(tmp_path / "trace" / name)
+    rows = rs.read_trace(spark, tmp_path / "trace")
+    assert verdict(rs.audit(rows)) == "CLEAN: every guarantee held"
+    rows.write.partitionBy("kind", "view").parquet(str(tmp_path / "spark"))
+    again = rs.read_trace(spark, tmp_path / "spark")
+    assert sorted(again.collect(), key=repr) == sorted(rows.collect(), key=repr)
+
+
+def test_frames_of_other_types_are_judged_or_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.read.parquet(str(write_two(tmp_path / "trace")))
+    short = rows.withColumn("seqno", F.col("seqno").cast("int"))
+    assert rs.audit(short).verdict == "clean"
+    for column, kind in (("seqno", "string"), ("at", "double"), ("members", "string")):
+        frame = rows.withColumn(column, F.col(column).cast(kind))
+        with pytest.raises(ConfigError, match=f"'{column}' is of another type, {kind} for"):
+            rs.audit(frame)
+
+
+def test_of_many_files_the_last_one_is_looked_at_too(tmp_path: Path) -> None:
+    place = write_two(tmp_path / "trace")
+    content = (place / "a.parquet").read_bytes()
+    for number in range(1_001):
+        (place / f"a{number:04}.parquet").write_bytes(content)
+    os.truncate(place / "b.parquet", 500)
+    assert str(blame(place, ValueError("Spark's words"))).startswith(f"{place / 'b.parquet'} is")
 
 
 def test_a_trace_without_rows_is_not_clean(spark: SparkSession, tmp_path: Path) -> None:

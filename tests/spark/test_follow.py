@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -118,6 +119,46 @@ def test_what_cannot_be_followed_is_told(spark: SparkSession, tmp_path: Path) ->
         rs.audit_stream(spark, tmp_path / "none")
     with pytest.raises(ConfigError, match="grace"):
         rs.audit_stream(spark, tmp_path, grace=-1)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another table": (
+        lambda file: pq.write_table(pa.table({"x": [1]}), file),
+        r"x\.parquet is not a trace of Ringcast: it has no column 'member'",
+    ),
+    "cut short": (
+        lambda file: file.write_bytes(file.with_name("000000.parquet").read_bytes()[:-50]),
+        r"x\.parquet is damaged: restore it, or move it away",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_a_file_that_is_no_trace_is_named_and_can_be_moved_away(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    followed = Followed(spark, tmp_path, grace=WAIT)
+    rows = spoilt_history()
+    followed.write(rows)
+    spoil, sentence = WRONG[way]
+    spoil(followed.trace / "x.parquet")
+    alarms = tmp_path / "alarms"
+    request = run.FollowRequest(directory=str(followed.trace), alarms=str(alarms), grace=WAIT)
+    views = {(row.view, signed(row.view_by)) for row in rows}
+    with pytest.raises(ConfigError, match=sentence):
+        run.follow(request, lambda line: None, Event(), spark)
+    (followed.trace / "x.parquet").unlink()
+    outcome = run.follow(request, lambda line: None, AllJudged(alarms, len(views)), spark)
+    assert (outcome.violations, outcome.views) == (len(check(rows)), len(views))
+
+
+def test_a_query_that_ends_without_a_word_is_a_failure(tmp_path: Path) -> None:
+    """An audit that goes on without its query would tell of nothing any more."""
+    write_rows(tmp_path / "0.parquet", good_history(1))
+    ended = SimpleNamespace(isActive=False, exception=lambda: None)
+    following = run._Following(run.FollowRequest(directory=str(tmp_path)), print, None)
+    with pytest.raises(ConfigError, match=r"could not follow the traces in .*: the query ended"):
+        following._ended(cast(StreamingQuery, ended))
 
 
 def alarm_rows(alarms: Path) -> list[dict[str, Any]]:

@@ -51,6 +51,14 @@ def test_the_session_that_runs_is_the_one_that_is_given(spark: SparkSession) -> 
     assert rs.session(**conf) is spark
 
 
+def test_a_long_session_has_room_for_compiled_code(spark: SparkSession) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    room = sum(pool.getUsage().getMax() for pool in pools if pool.getName().startswith("Code"))
+    assert room >= 200 * 2**20
+
+
 def test_jobs_carry_a_description_while_they_are_run(spark: SparkSession) -> None:
     def told() -> str | None:
         return spark.sparkContext.getLocalProperty("spark.job.description")

@@ -169,6 +169,8 @@ class TestOptions:
         ("name", "value", "sentence"),
         [
             ("timeout", "0", "timeout is '0': give seconds above 0"),
+            ("timeout", "1e10", "timeout is '1e10': give seconds .* up to 1,000,000,000"),
+            ("minReceivers", "9" * 5_000, r"minReceivers is '9+\.\.\.': give a whole number"),
             ("idle", "soon", "idle is 'soon': give seconds above 0"),
             ("minReceivers", "none", "minReceivers is 'none': give a whole number above 0"),
             ("epoch", "3", "epoch counts the batches of a query: give query as well"),

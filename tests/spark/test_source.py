@@ -195,6 +195,9 @@ class TestOptions:
         [
             ("maxRowsPerBatch", "0", "maxRowsPerBatch is '0': give a whole number above 0"),
             ("maxPartitions", "-3", "maxPartitions is '-3'"),
+            ("maxBytesPerBatch", "abc", "maxBytesPerBatch is 'abc': give a whole number above 0"),
+            ("maxRowsPerBatch", "9" * 19, "maxRowsPerBatch is '9+': give a whole number above 0"),
+            ("startingOffsets", '{"prices": 7}', "startingOffsets is .*: give earliest, latest"),
             ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe': give true or false"),
         ],
     )

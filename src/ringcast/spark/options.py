@@ -155,18 +155,28 @@ def _positive(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise ConfigError(f"the option {name} is {text!r}: give a whole number above 0")
-    return int(text)
+    if (number := _digits(text)) is None or number == 0:
+        raise ConfigError(f"the option {name} is {_short(text)!r}: give a whole number above 0")
+    return number
 
 
 def _whole(given: Mapping[str, str], name: str, default: int) -> int:
     text = given.get(name.lower())
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 63:
-        raise ConfigError(f"the option {name} is {text!r}: give a whole number")
-    return int(text)
+    if (number := _digits(text)) is None:
+        raise ConfigError(f"the option {name} is {_short(text)!r}: give a whole number")
+    return number
+
+
+def _digits(text: str) -> int | None:
+    """A whole number that Spark can count with; None for anything else."""
+    is_number = text.isascii() and text.isdigit() and len(text) < DIGITS_MAX
+    return int(text) if is_number else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
@@ -175,8 +185,9 @@ def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
         seconds = default if text is None else float(text)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(f"the option {name} is {text!r}: give seconds above 0")
+    if not 0 < seconds <= SECONDS_MAX:
+        limits = f"above 0 and up to {SECONDS_MAX:,}"
+        raise ConfigError(f"the option {name} is {text!r}: give seconds {limits}")
     return seconds
 
 
@@ -189,6 +200,12 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     return text.lower() == "true"
 
 
+DIGITS_MAX = 19
+"""Digits of numbers that may be too large for Spark's own, which have 64 bits."""
+SHOWN_MAX = 40
+"""Characters of a wrong value that a message shows."""
+SECONDS_MAX = 1_000_000_000
+"""More than any process lives, and what the sockets of the system can wait."""
 NAMES = (
     *("path", "maxRowsPerBatch", "maxBytesPerBatch", "startingOffsets"),
     *("maxPartitions", "failOnDataLoss", "table"),

@@ -20,8 +20,11 @@ from ringcast.spark.java import java_home
 LOCAL = "local[*]"
 QUIET = Path(__file__).with_name("log4j2.properties")
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Halves the CPU time until the first answer. It also halves the speed of long scans (`quick`)."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""Halves the CPU time until the first answer. It also halves the speed of long scans (`quick`).
+
+With the first word alone Java keeps 48 MB for compiled code. Some fifty audits in a session, or a
+query that runs for hours, fill them, and Java then goes on without compiling."""
 
 CHECKPOINT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

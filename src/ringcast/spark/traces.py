@@ -66,11 +66,9 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
         if is_damaged(file):
             raise damage(file)
     for file in found.files[:FOOTERS_MAX]:
-        if problem := _problem(file, hive):
-            raise ConfigError(f"{file} is not a trace of Ringcast: {problem}.")
+        check_columns(file, hive)
     reader = spark.read.schema(TRACE).options(**CHECKED, pathGlobFilter=f"*{SUFFIX}")
-    if hive & set(TRACE.names):
-        # These columns are in the names of directories, and not in the files.
+    if _are_only_in_names(hive & set(TRACE.names), found.files):
         base = _base(found.roots)
         reader = reader.option("basePath", str(base))
     else:
@@ -143,6 +141,12 @@ def find_traces(place: str) -> FoundTraces:
     return FoundTraces(roots, [file for file in files if file not in double], ignored, double)
 
 
+def _are_only_in_names(keys: set[str], files: list[Path]) -> bool:
+    """Whether some columns stand in the names of directories, and not in the files: Spark wrote
+    them so. Where files have them, a directory such as member=ann is only called so."""
+    return any(keys - set(pq.read_schema(file).names) for file in files[:FOOTERS_MAX] if keys)
+
+
 def _base(roots: list[Path]) -> Path:
     """The directory above all key=value directories of some places."""
     base = Path(commonpath([root.absolute() for root in roots]))
@@ -165,17 +169,18 @@ def explained(path: str | Path) -> Iterator[None]:
         raise blame(path, error) from error
 
 
-def blame(path: str | Path, error: Exception) -> ConfigError:
-    """What to tell when Spark failed at a trace: which file is damaged, else what Spark said."""
+def blame(path: str | Path, error: Exception, what: str = "read") -> ConfigError:
+    """What to tell when Spark failed to read or follow a trace: which file is damaged, else what
+    Spark said."""
     place = str(path)
     if "://" not in place:
-        for file in find_traces(place).files[:FOOTERS_MAX]:
+        for file in find_traces(place).files:
             if not _is_whole(file):
                 return damage(file)
     lines = [line.strip(": ") for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(EMPTY_WORDS)]
     said = told[0] if told else type(error).__name__
-    return ConfigError(f"Spark could not read the traces in {place}: {said}")
+    return ConfigError(f"Spark could not {what} the traces in {place}: {said}")
 
 
 def _is_whole(file: Path) -> bool:
@@ -202,6 +207,12 @@ def _visible(path: Path, above: set[Path]) -> Iterator[Path]:
             yield from _visible(file, {*above, real})
         else:
             yield file
+
+
+def check_columns(file: Path, hive_keys: set[str] | None = None) -> None:
+    """Raise ConfigError for a file that is not a trace; columns may be keys of its directories."""
+    if problem := _problem(file, hive_keys or set()):
+        raise ConfigError(f"{file} is not a trace of Ringcast: {problem}.")
 
 
 def _problem(file: Path, hive_keys: set[str]) -> str | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ringcast.errors import ConfigError
-from ringcast.journal.format.spans import Spans, intersect
+from ringcast.journal.format.spans import Spans, from_text, intersect
 from ringcast.journal.read.plan import Cover, Key, Slice, joined
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -34,10 +34,8 @@ def parse_start(text: str) -> StartingPoint:
     if told.lower() in (EARLIEST, LATEST):
         return StartingPoint(told.lower())
     if told.startswith("{"):
-        try:
-            json.loads(told)
-        except ValueError as error:
-            raise _wrong(text) from error
+        if not _is_digest(told):
+            raise _wrong(text)
         return StartingPoint(told, digest=told)
     try:
         time = datetime.fromisoformat(told)
@@ -45,6 +43,20 @@ def parse_start(text: str) -> StartingPoint:
         raise _wrong(text) from error
     utc = time if time.tzinfo else time.replace(tzinfo=UTC)
     return StartingPoint(told, at=(utc - EPOCH) // timedelta(microseconds=1))
+
+
+def _is_digest(text: str) -> bool:
+    """Whether a text says, by group and sender, what was read: a number, or ranges such as
+    "1-50,81-90"."""
+    try:
+        groups = json.loads(text)
+        read = [(int(s), upto) for senders in groups.values() for s, upto in senders.items()]
+        return all(
+            from_text(upto) if isinstance(upto, str) else type(upto) is int and upto >= 0
+            for _, upto in read
+        )
+    except (ValueError, AttributeError, RecursionError):
+        return False
 
 
 def delivered_before(slices: list[Slice], at: int, find: FindDelivered) -> Cover:

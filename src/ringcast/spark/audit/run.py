@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, IntegralType
 
 from ringcast.errors import ConfigError
 from ringcast.spark.audit import tables
@@ -18,6 +19,7 @@ from ringcast.spark.audit.evidence import SHOWN, evidence
 from ringcast.spark.audit.figures import Measures, all_figures, measure
 from ringcast.spark.audit.finding.find import Finder
 from ringcast.spark.audit.root_causes import DOUBLES, root_causes
+from ringcast.spark.schema import TRACE
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import COLUMNS, LATER, unsigned
 from ringcast.trace.violations import CAUSES, GUARANTEES, Violation
@@ -54,6 +56,7 @@ def audit(
     missing = [name for name, _ in COLUMNS if name not in trace.columns]
     if lacking := [name for name in missing if name not in LATER]:
         raise ConfigError(f"This is not a trace of Ringcast: it has no column '{lacking[0]}'.")
+    trace = _with_types(trace)
     if missing:  # Spark Connect takes no empty list.
         trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
     finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered))
@@ -64,6 +67,29 @@ def audit(
             "or only some of those that members wrote."
         )
     return Report(finder, found, limit)
+
+
+def _with_types(trace: DataFrame) -> DataFrame:
+    """The trace with whole numbers as long as its own. Raises ConfigError for other types."""
+    found = {field.name: field.dataType for field in trace.schema}
+    other = {
+        field.name: (found[field.name], field.dataType)
+        for field in TRACE
+        if field.name in found and _plain(found[field.name]) != field.dataType
+    }
+    for name, (kind, right) in other.items():
+        if not (isinstance(kind, IntegralType) and isinstance(right, IntegralType)):
+            raise ConfigError(
+                f"This is not a trace of Ringcast: its column '{name}' is of another type, "
+                f"{kind.simpleString()} for {right.simpleString()}."
+            )
+    cast = {name: F.col(name).cast(right) for name, (_, right) in other.items()}
+    return trace.withColumns(cast) if cast else trace
+
+
+def _plain(kind: DataType) -> DataType:
+    """The type, whether or not it says that there are no nulls."""
+    return ArrayType(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
 class Report:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,6 +22,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.follow.page import follow_page
 from ringcast.spark.follow.stream import GRACE, audit_stream
 from ringcast.spark.session import session
+from ringcast.spark.traces import blame
 from ringcast.trace.compaction.lock import reading
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
 from ringcast.trace.rules import Rules
@@ -35,6 +35,8 @@ TRIGGER = "1 second"
 LOOK_SECONDS = 0.5
 CHECKPOINT = "_checkpoint"
 """Below the directory of the alarms: Spark leaves names out that begin with an underline."""
+CONFIG_ERROR = "ConfigError: "
+"""Stands before what a task has raised, in the text that Spark makes of it."""
 ROWS_KEPT = 1_000
 """Rows of each type that are kept in memory, for the page and the end."""
 
@@ -135,6 +137,8 @@ class _Following:
         self._batches = -1
         """The last batch that is in the outcome."""
         self._news = time.monotonic()
+        self._failure: Exception | None = None
+        """Why a batch was not kept."""
         for file in sorted(alarms.glob("*.parquet")) if alarms else ():
             self._batches = int(file.stem.rpartition("-")[2])
             for row in pq.read_table(file).to_pylist():
@@ -166,12 +170,24 @@ class _Following:
 
     def _ended(self, query: StreamingQuery) -> bool:
         """Whether nothing is new for long enough; raises ConfigError when the query has failed."""
-        if (error := query.exception()) is not None:
-            raise _explained(self._request.directory, error)
+        if not query.isActive:
+            raise _explained(self._request.directory, self._failure or query.exception())
         idle = self._request.idle
         return idle is not None and time.monotonic() - self._news > idle
 
     def _take(self, table: DataFrame, batch: int) -> None:
+        """Keep the rows of one micro-batch.
+
+        Spark searches the text of what is raised here with an expression that overflows its stack
+        where the text is long, and then ends the query without a word. So it gets a short one.
+        """
+        try:
+            self._keep(table, batch)
+        except Exception as error:
+            self._failure = error
+            raise RuntimeError("a batch of the audit was not kept") from None
+
+    def _keep(self, table: DataFrame, batch: int) -> None:
         """Keep the rows of one micro-batch. One that comes again has the same rows."""
         found = table.toArrow()
         if not found.num_rows or batch <= self._batches:
@@ -221,8 +237,10 @@ def _java_says_to(log: Path) -> Iterator[None]:
 def _line(row: dict[str, Any]) -> str:
     """A violation, late rows, or a view in which something was broken, as a line."""
     if row["type"] == VIEW:
-        after = time.time() - (row["ended"] or 0) / 1e6
-        return f"ALARM: view {row['view']} broken ({row['what']}), told {after:.1f} s after its end"
+        alarm = f"ALARM: view {row['view']} broken ({row['what']})"
+        if row["ended"] is None:
+            return alarm
+        return f"{alarm}, told {time.time() - row['ended'] / 1e6:.1f} s after its end"
     address = f"{(row['member'] or 0) % (1 << 64):x}"
     who = f"{row['member_name'] or address}, view {row['view']}"
     return f"{'late' if row['type'] == LATE else row['guarantee']}: {row['what']} ({who})"
@@ -235,11 +253,11 @@ def _write(table: pa.Table, place: Path) -> None:
     draft.replace(place)
 
 
-def _explained(directory: str, error: PySparkException) -> ConfigError:
-    """What to tell when the query failed: which file is damaged, else what Spark said first."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for line in lines:
-        if "is damaged: " in line:
-            return ConfigError(line.rpartition("ConfigError: ")[2])
-    said = lines[0] if lines else type(error).__name__
-    return ConfigError(f"Spark could not follow the traces in {directory}: {said}")
+def _explained(directory: str, error: Exception | None) -> ConfigError:
+    """What to tell when the query ended: which file is wrong, else what Spark said first."""
+    if isinstance(error, ConfigError):
+        return error
+    for line in str(error).splitlines():
+        if CONFIG_ERROR in line:
+            return ConfigError(line.rpartition(CONFIG_ERROR)[2].strip())
+    return blame(directory, error or RuntimeError("the query ended"), "follow")

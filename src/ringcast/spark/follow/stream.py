@@ -31,7 +31,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from ringcast.errors import ConfigError
 from ringcast.spark.schema import TRACE
-from ringcast.spark.traces import CHECKED, SUFFIX
+from ringcast.spark.traces import CHECKED, SUFFIX, check_columns
 from ringcast.trace.checksum import damage, is_damaged
 from ringcast.trace.compaction.names import COMPACTED, covered
 from ringcast.trace.follow.audit_row import AuditRow
@@ -134,10 +134,14 @@ def _parts(rules: Rules) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
 
 
 def _check_file(address: str) -> None:
-    """Raise ConfigError for a damaged file, where its bytes can be read here."""
+    """Raise ConfigError for a file that is damaged or no trace, where it can be read here."""
     parts = urlsplit(address)
-    if parts.scheme == "file" and is_damaged(file := Path(unquote(parts.path))):
+    if parts.scheme != "file":
+        return
+    file = Path(unquote(parts.path))
+    if is_damaged(file):
         raise damage(file)
+    check_columns(file)
 
 
 class MemberProcessor(StatefulProcessor):

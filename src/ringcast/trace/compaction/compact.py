@@ -14,6 +14,7 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ringcast.errors import ConfigError, LocalError
+from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.files import Files
 from ringcast.journal.format.parquet_bounds import UnpacksTooLarge, open_bounded
 from ringcast.trace.checksum import damage, is_damaged
@@ -82,10 +84,7 @@ def _directories(root: Path) -> Iterator[Path]:
 
 
 def _compact(directory: Path, target: int, files: Files) -> CompactedTrace:
-    fd = files.create(directory / LOCK, new=False)
-    try:
-        if not files.lock(fd):
-            raise LocalError(f"{directory} is being audited or compacted: try again later.")
+    with _locked(directory, files):
         _remove_left_over(directory, files)
         before = _files(directory)
         made = rows = 0
@@ -93,8 +92,24 @@ def _compact(directory: Path, target: int, files: Files) -> CompactedTrace:
             rows += _merge(directory, run, files)
             made += 1 - len(run)
         return CompactedTrace(len(before), len(before) + made, rows)
-    finally:
-        files.close(fd)
+
+
+@contextmanager
+def _locked(directory: Path, files: Files) -> Iterator[None]:
+    """Keep audits away from a directory, and from those above it: a continuous audit of one of
+    these reads what is below as well. Raises LocalError when there is one."""
+    with ExitStack() as stack:
+        fds = {directory: files.create(directory / LOCK, new=False)}
+        for parent in directory.resolve().parents:
+            # Most have no lock, or one of another user, who audits nothing here.
+            with suppress(OSError, JournalError):
+                fds[parent] = files.open(parent / LOCK)
+        for fd in fds.values():
+            stack.callback(files.close, fd)
+        for place, fd in fds.items():
+            if not files.lock(fd):
+                raise LocalError(f"{place} is being audited or compacted: try again later.")
+        yield
 
 
 def _remove_left_over(directory: Path, files: Files) -> None:

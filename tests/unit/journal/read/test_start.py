@@ -47,7 +47,15 @@ def test_a_query_begins_where_it_is_told(tmp_path: Path, text: str, read: Offset
     assert numbers == [*range(int(read.get("prices", {}).get("7", 0)) + 1, 21)]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "{", "12"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "yesterday", "{", "12", "[]", '{"a": ' * 100_000),
+        *('{"prices": 7}', '{"prices": {"ann": 1}}', '{"prices": {"7": null}}'),
+        *('{"prices": {"7": true}}', '{"prices": {"7": -1}}', '{"prices": {"7": "9-1"}}'),
+        *('{"prices": {"7": ""}}', '{"prices": {"7": "5"}}', '{"prices": {"7": 1.5}}'),
+    ],
+)
 def test_a_wrong_start_is_told(text: str) -> None:
     with pytest.raises(ConfigError, match="startingOffsets"):
         parse_start(text)

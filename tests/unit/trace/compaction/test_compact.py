@@ -175,6 +175,21 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".compact-*"))
 
 
+def test_an_audit_of_a_directory_above_keeps_a_compaction_away(tmp_path: Path) -> None:
+    """A continuous audit reads what is below its directory, also what comes there later."""
+    host = tmp_path / "trace" / "host"
+    write(host, 7, 1, 3)
+    note = tmp_path / ".lock"
+    note.write_text("of another program")
+    with reading([tmp_path / "trace"]):
+        for place in (host, tmp_path):
+            with pytest.raises(LocalError, match="trace is being audited or compacted"):
+                compact_traces(place)
+    assert len(names(host)) == 3
+    assert compact_traces(tmp_path).after == 1
+    assert note.read_text() == "of another program"
+
+
 def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, 7, 1, 3)
     assert main(["compact", str(tmp_path)]) == 0
