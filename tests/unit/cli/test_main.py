@@ -170,7 +170,10 @@ def quiet() -> Iterator[None]:
         (["sim", "--heal", "nan"], "has no time"),
         (["sim", "--set", "FailureDetector.timeout=nan"], "give a number that is finite"),
         (["node", ""], "group is empty"),
-        (["node", "g", "--key-file", "/proc"], "the key file /proc is not a regular file: give another"),
+        (
+            ["node", "g", "--key-file", "/proc"],
+            "the key file /proc is not a regular file: give another",
+        ),
         (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
         (["node", "g\udcff"], "not Unicode"),
         (["node", "g", "--bind", "\udcff"], "is not Unicode: write it in UTF-8"),
