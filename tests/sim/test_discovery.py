@@ -71,6 +71,41 @@ def test_a_newcomer_finds_a_group_whose_coordinator_has_just_crashed(
     assert world.check() == []
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("spec", [presets.lan(), presets.loopback()], ids=["lan", "loopback"])
+def test_a_newcomer_finds_a_group_whose_first_five_members_have_just_crashed(
+    spec: StackSpec, seed: int
+) -> None:
+    world = World(seed, spec)
+    members = world.join(*"abcdefghij")
+    assert members[0].view is not None
+    by_address = {member.me: member for member in members}
+    for address in members[0].view.members[:5]:
+        by_address[address].crash()
+    newcomer = world.start("newcomer")
+    world.run_until(lambda: newcomer.view is not None, 10.0)
+    assert newcomer.view is not None
+    assert len(newcomer.view) > 1, "it did not create a group of its own"
+    assert world.check() == []
+
+
+@pytest.mark.parametrize("spec", [presets.lan(), presets.loopback()], ids=["lan", "loopback"])
+def test_a_newcomer_creates_no_group_while_silent_crashes_are_found(spec: StackSpec) -> None:
+    """The systems of the dead say nothing, so it takes longer than the joiner asks for."""
+    alone = list[int]()
+    for seed in range(12):
+        world = World(seed, spec, loss=0.05)
+        a, b, *_ = world.join(*"abcde")
+        world.run(seed * 0.05)
+        a.crash()
+        b.crash()
+        newcomer = world.start("newcomer")
+        world.run_until(lambda member=newcomer: member.view is not None, 15.0)
+        assert newcomer.view is not None
+        alone += [seed] if len(newcomer.view) == 1 else []
+    assert alone == []
+
+
 def test_one_member_answers_for_a_dead_coordinator_and_the_others_keep_quiet() -> None:
     world = World(3, presets.lan())
     a, *others = world.join(*"abcdefghij")

@@ -41,6 +41,55 @@ def test_of_a_pair_that_is_cut_the_less_senior_has_to_go(
     assert "does not hear" in reason
 
 
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("way", ["both", "to b", "from b"])
+def test_a_member_that_several_do_not_reach_has_to_go_alone(spec: StackSpec, way: str) -> None:
+    """It is more senior than each of them, and only the coordinator reaches it."""
+    world = World(seed=5, spec=spec)
+    for name in "abcde":
+        world.join(name)
+    a, c, d, e = (world.members[name] for name in "acde")
+    far = {"both": ("bc", "bd", "be", "cb", "db", "eb"), "to b": ("cb", "db", "eb")}
+    cut = far.get(way, ("bc", "bd", "be"))
+    world.drop(lambda f: f.source + f.target in cut)
+    world.run_until(lambda: all(len(m.view or ()) == 4 for m in (a, c, d, e)), BOUND)
+    world.run(5.0)
+    assert all(set(m.view or ()) == {a.me, c.me, d.me, e.me} for m in (a, c, d, e))
+    assert not any(isinstance(event, Expelled) for m in (c, d, e) for event in m.events)
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_a_coordinator_that_several_do_not_hear_has_to_go_alone(spec: StackSpec) -> None:
+    world = World(seed=6, spec=spec)
+    for name in "abcde":
+        world.join(name)
+    a, b, c, d, e = (world.members[name] for name in "abcde")
+    world.drop(lambda f: f.source + f.target in ("ac", "ad", "ae"))
+    world.run_until(lambda: all(len(m.view or ()) == 4 for m in (b, c, d, e)), BOUND)
+    world.run(5.0)
+    assert all(set(m.view or ()) == {b.me, c.me, d.me, e.me} for m in (b, c, d, e))
+    (reason,) = {event.reason for event in a.events if isinstance(event, Expelled)}
+    assert "does not hear" in reason
+
+
+@pytest.mark.parametrize("way", ["ah", "ha", "both"])
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_a_pair_of_a_large_group_is_noticed_as_well(spec: StackSpec, way: str) -> None:
+    """In a ring of twenty the two would not watch each other."""
+    world = World(seed=7, spec=spec)
+    names = "abcdefghijklmnopqrst"
+    for name in names:
+        world.join(name)
+    members = [world.members[name] for name in names]
+    cut = ("ch", "hc") if way == "both" else (way.replace("a", "c"),)
+    world.drop(lambda f: f.source + f.target in cut)
+    others = [m for m in members if m.name != "h"]
+    world.run_until(lambda: all(len(m.view or ()) == 19 for m in others), BOUND)
+    members[2].send([b"after"] * 10)
+    world.run(1.0)
+    assert all(len(m.delivered) == 10 for m in others)
+
+
 def test_a_pair_is_together_again_after_the_cut() -> None:
     world = World(seed=2, spec=presets.lan())
     members = world.join(*"abcde")

@@ -32,9 +32,10 @@ WHEN_ALONE = ("auto", "create", "wait", "fail")
 ANSWER_SLOTS = 4
 """Answers in the coordinator's place: one interval after the question, and one slot more for each
 rank; an interval has this many slots."""
-ANSWER_RANK_MAX = 3
-"""Members of higher ranks do not answer for the coordinator: a busy coordinator of a large group
-is late, and must not become busier by answers of all members to all members."""
+ANSWER_RANK_FIRST, ANSWER_RANK_MAX = 3, 11
+"""Members of higher ranks than the second do not answer for the coordinator, and those above the
+first only if the coordinator and all members up to the first are silent: a busy coordinator of a
+large group is late, and must not become busier by answers of all members to all."""
 ASK_SHARE = 4
 """A joiner that has asked for a while waits a share of that time until it asks again: many joiners
 of a busy group must not keep it busy with their questions."""
@@ -143,6 +144,8 @@ class DiscoveryPart(Part):
         self._decide_at = 0.0
         """When those have had time to answer that were suggested."""
         self._turn = 0
+        self._asked_at = 0.0
+        """When the question came that this member may answer in the coordinator's place."""
         self._introduced = (0.0, Address(0))
         """When this member was introduced last, and to whom."""
         self.rest_until = 0.0
@@ -357,13 +360,18 @@ class DiscoveryPart(Part):
         rank = view.rank(self.env.me)
         if rank > ANSWER_RANK_MAX or self.env.timers.is_set(self, "answer"):
             return
+        self._asked_at = self.env.now
         slots = ANSWER_SLOTS + rank + self.env.rng.random()
         pause = slots * self.spec.interval / ANSWER_SLOTS
         self.env.timers.set(self, "answer", self.env.now + pause)
 
     def _answer_for_coordinator(self) -> None:
         view = self._control.view
-        if view is not None and not self.resting:
+        if view is None or self.resting:
+            return
+        before = view.members[: min(ANSWER_RANK_FIRST + 1, view.rank(self.env.me))]
+        is_first = view.rank(self.env.me) <= ANSWER_RANK_FIRST
+        if is_first or not self._failure.is_heard(before, self._asked_at):
             self.env.counters["answered_for_coordinator"] += 1
             self.env.out.send(Present(self.env.peer, view.id, view.peers[0], 0, 0))
             self._failure.hint(view.coordinator)

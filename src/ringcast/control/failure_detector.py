@@ -1,11 +1,11 @@
 """Failure detection: members that do not answer any more.
 
-Each member sends signs of life to the few that follow it in the view, and watches the few before
-it; so the cost per member does not grow with the group. In a group of at most 2 × `watchers` + 1
-all watch all. A member that hears nothing of a watched one for `timeout` accuses it before the
-first candidates for the coordinator's place. These verify it by asking the accused themselves, and
-only if it stays silent for `verify` it counts as suspected. Any datagram is a sign of life and
-clears the accused at once.
+In a group of up to `ALL_WATCH_MAX` all watch all. In a larger one each member sends signs of life
+to the few that follow it in the view, and watches the few before it; so the cost per member does
+not grow with the group. A member that hears nothing of a watched one for `timeout` accuses it
+before the first candidates for the coordinator's place. These verify it by asking the accused
+themselves, and only if it stays silent for `verify` it counts as suspected. Any datagram is a sign
+of life and clears the accused at once.
 
 A hint makes a member accuse at once, without waiting for `timeout`: a connection that ends or is
 refused, a port without a listener, a new process at the member's endpoint, a coordinator that does
@@ -16,9 +16,10 @@ probes (one more of them in a group of two), `verify_refused` is enough; else it
 
 Two members that do not reach each other, in one direction or both, while the coordinator reaches
 both, would hold all senders up. One of them goes on reporting the other. After `pair_timeout` the
-coordinator makes a view without the less senior of the two; that one stays away for a while, and
-comes back by a merge. A member that does not hear the coordinator reports it to the coordinator,
-which may hear it.
+coordinator makes a view without the one that is in more such pairs, or the less senior of the two;
+that one stays away for a while, and comes back by a merge. A member that does not hear the
+coordinator reports it to the coordinator, which may hear it; a coordinator that is in most of the
+pairs has the next member make a view without it.
 
 A member that was itself paused (its own tick comes late) accuses nobody: it begins to count anew.
 
@@ -29,6 +30,8 @@ in a row that crash together; `verify_refused` or `verify` after a hint.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ringcast.core.model.address import Address
@@ -41,6 +44,9 @@ from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 from ringcast.errors import ConfigError
 
+ALL_WATCH_MAX = 24
+"""In a group of up to this many members all watch all, so that each pair is noticed that does not
+reach each other: 23 frames out and in per interval. The cost of a larger group grows no further."""
 CANDIDATES = 3
 """How many of the most senior members are told of a suspicion."""
 REPORT_GAP = 2.5
@@ -75,8 +81,8 @@ class FailureDetector(Spec):
     """Seconds that an accused has to answer when its system refuses the probes and another member
     reports it as well; at most `verify`."""
     watchers: int = 3
-    """How many members watch each one; more finds crashes of neighbours sooner, and costs as many
-    frames."""
+    """How many members watch each one in groups of more than 24, where not all watch all; more
+    finds crashes of neighbours sooner, and costs as many frames."""
 
     pair_timeout: float = 1.0
     """Seconds for which one member has to report another that the coordinator hears, before a view
@@ -184,8 +190,7 @@ class FailureDetectorPart(Part):
         me, absent = self.env.me, self._absent
         ring = [member for member in self._view if member == me or member not in absent]
         size, rank = len(ring), ring.index(me)
-        # In a small group all watch all: so a pair of which one does not hear the other is noticed.
-        is_small = len(self._view) <= 2 * self.spec.watchers + 1
+        is_small = len(self._view) <= ALL_WATCH_MAX
         distances = range(1, size if is_small else self.spec.watchers + 1)
         self._watchers = list(dict.fromkeys(ring[(rank + d) % size] for d in distances))
         watched = dict.fromkeys(ring[(rank - d) % size] for d in distances)
@@ -193,6 +198,9 @@ class FailureDetectorPart(Part):
         self._watched = {member: self._watched.get(member, now) for member in watched}
 
     # Signs of life -------------------------------------------------------------------------------
+
+    def is_heard(self, members: Collection[Address], since: float) -> bool:
+        return any(self._watched.get(member, math.inf) > since for member in members)
 
     def on_heard(self, source: Address) -> None:
         if source in self._watched:
@@ -234,13 +242,25 @@ class FailureDetectorPart(Part):
         if now - last > REPORT_GAP * self.spec.interval:
             since = now
         self._reports[pair] = (since, now)
-        if now - since < self.spec.pair_timeout or member in self._accused:
-            return
-        del self._reports[pair]
+        if now - since >= self.spec.pair_timeout and member not in self._accused:
+            self._part(pair, view)
+
+    def _part(self, pair: tuple[Address, Address], view: View) -> None:
+        """One of two members has to go: the one that is in more pairs, or the less senior."""
+        since = self.env.now - REPORT_GAP * self.spec.interval
+        links = {
+            frozenset(reported)
+            for reported, (_, last) in self._reports.items()
+            if last >= since and self._absent.isdisjoint(reported)
+        }
+        ends = Counter(end for link in links for end in link)
+        victim = max(pair, key=lambda member: (ends[member], view.rank(member)))
+        self._reports = {p: times for p, times in self._reports.items() if victim not in p}
         self.env.counters["pairs_parted"] += 1
-        victim = max(pair, key=view.rank)
-        names = f"{view.name(source)} does not hear {view.name(member)}"
-        self._membership.evict(victim, f"{names}, and the less senior of the two has to go")
+        is_tie = ends[pair[0]] == ends[pair[1]]
+        why = "the less senior of the two" if is_tie else "the one with more such links"
+        names = f"{view.name(pair[0])} does not hear {view.name(pair[1])}"
+        self._membership.evict(victim, f"{names}, and {why} has to go")
 
     def _second(self, source: Address, member: Address) -> None:
         """Another member accuses one: verify it, and confirm it if this member has signs too."""

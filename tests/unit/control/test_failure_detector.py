@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from ringcast.control.failure_detector import (
+    ALL_WATCH_MAX,
     CANDIDATES,
     FailureDetector,
     FailureDetectorPart,
@@ -17,6 +18,8 @@ from ringcast.core.stack.part import Installation
 from ringcast.core.stack.ports import Control, Ports, ViewChanger
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 
+LARGE = ALL_WATCH_MAX + 2
+"""Members of a group in which not all watch all."""
 SPEC = FailureDetector(interval=0.5, timeout=2.0, verify=0.6, watchers=2)
 
 
@@ -28,6 +31,7 @@ class Others:
         self.suspected: list[tuple[Address, bool]] = []
         self.strangers: list[Address] = []
         self.elsewhere: set[Address] = set()
+        self.evicted: list[tuple[Address, str]] = []
         self.drained = True
         self.view: View | None = None
 
@@ -47,10 +51,18 @@ class Others:
     def remind(self) -> None:
         """Nothing to do."""
 
+    def evict(self, member: Address, reason: str) -> None:
+        """Note it."""
+        self.evicted.append((member, reason))
+
+    def is_late(self, member: Address) -> bool:
+        """No member is."""
+        return False
+
     def emit(self, event: Event) -> None:
         """Not used, like all that follow."""
 
-    install = finish = reached = leave = evict = found = cookie = is_late = emit
+    install = finish = reached = leave = found = cookie = emit
 
     def stay_away(self, seconds: float, is_default: bool = False) -> None:
         """Not used."""
@@ -90,18 +102,61 @@ class Member:
         return [(to, frame) for to, frame in frames if isinstance(frame, kind)]
 
 
-def test_signs_of_life_go_to_the_next_in_the_view() -> None:
+def test_in_a_small_group_signs_of_life_go_to_all() -> None:
     member = Member(5, size=6)
     member.pass_time(0.5, heard=(3, 4))
-    assert [to for to, _ in member.sent(Alive)] == [6, 1]
+    assert sorted(to for to, _ in member.sent(Alive) if isinstance(to, int)) == [1, 2, 3, 4, 6]
+
+
+def test_in_a_large_group_signs_of_life_go_to_the_next_in_the_view() -> None:
+    member = Member(LARGE - 1, size=LARGE)
+    member.pass_time(0.5, heard=(LARGE - 3, LARGE - 2))
+    assert [to for to, _ in member.sent(Alive)] == [LARGE, 1]
 
 
 def test_silence_is_reported_to_the_most_senior_who_are_there() -> None:
     member = Member(6, size=6)
-    member.pass_time(2.5, heard=(4,))
+    member.pass_time(2.5, heard=(1, 2, 3, 4))
     assert [(to, frame) for to, frame in member.sent(Suspect)][:CANDIDATES] == [
         (candidate, Suspect((Address(5),))) for candidate in (1, 2, 3)
     ]
+
+
+def test_a_member_that_is_not_watched_counts_as_heard() -> None:
+    large, small = Member(LARGE - 1, size=LARGE), Member(3, size=6)
+    small.pass_time(1.0, heard=(1,))
+    assert large.part.is_heard((Address(1),), 0.5)
+    assert small.part.is_heard((Address(1), Address(2)), 0.5)
+    assert not small.part.is_heard((Address(2),), 0.5)
+
+
+def report(coordinator: Member, *pairs: tuple[int, int], until: float) -> None:
+    """These report those again and again, while the coordinator hears all."""
+    while coordinator.env.now < until:
+        coordinator.pass_time(coordinator.env.now + 0.5, heard=(2, 3, 4, 5))
+        for source, silent in pairs:
+            coordinator.part.on_frame(Suspect((Address(silent),)), Address(source))
+            coordinator.part.on_heard(Address(silent))
+
+
+def test_of_two_that_do_not_reach_each_other_the_less_senior_has_to_go() -> None:
+    member = Member(1, size=5)
+    report(member, (2, 4), (4, 2), until=2.0)
+    assert [victim for victim, _ in member.others.evicted] == [4]
+    assert "less senior" in member.others.evicted[0][1]
+
+
+def test_a_member_that_several_do_not_reach_has_to_go_and_not_these() -> None:
+    member = Member(1, size=5)
+    report(member, (3, 2), (4, 2), (5, 2), until=2.0)
+    assert {victim for victim, _ in member.others.evicted} == {2}
+    assert "more such links" in member.others.evicted[0][1]
+
+
+def test_a_coordinator_that_several_do_not_hear_has_to_go_itself() -> None:
+    member = Member(1, size=5)
+    report(member, (3, 1), (4, 1), until=2.0)
+    assert {victim for victim, _ in member.others.evicted} == {1}
 
 
 def test_an_accused_that_answers_is_not_suspected() -> None:
@@ -221,10 +276,10 @@ def test_who_slept_itself_accuses_nobody() -> None:
 
 
 def test_the_ring_closes_over_the_absent() -> None:
-    member = Member(4, size=6)
-    member.others.suspect(Address(5), True)
-    member.pass_time(0.5, heard=(2, 3))
-    assert [to for to, _ in member.sent(Alive)] == [6, 1]
+    member = Member(LARGE - 2, size=LARGE)
+    member.others.suspect(Address(LARGE - 1), True)
+    member.pass_time(0.5, heard=(LARGE - 4, LARGE - 3))
+    assert [to for to, _ in member.sent(Alive)] == [LARGE, 1]
 
 
 def test_a_member_does_not_accuse_itself_on_somebodys_word() -> None:

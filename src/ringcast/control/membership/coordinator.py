@@ -93,8 +93,13 @@ class Coordinator(Component):
             self.part.participant.on_evict(frame, source)
 
     def evict(self, member: Address, reason: str) -> None:
-        """Make a view without this member; a change that waits for it begins anew."""
-        if member in self.view and member != self.env.me:
+        """Make a view without this member; a change that waits for it begins anew. The next member
+        makes the view without the coordinator."""
+        if member == self.env.me:
+            absent = self.part.departures.absent
+            maker = next((m for m in self.view if m not in absent and m != member), member)
+            self.env.out.send(Evict(member, reason), maker)
+        elif member in self.view:
             self.part.departures.evicted[member] = reason
             self.env.out.send(Evict(member, reason), member)
             if self.change is not None and member in self.change.silent:

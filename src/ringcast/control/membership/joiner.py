@@ -40,6 +40,8 @@ class Joiner(Component):
         self._targets: dict[Address, None] = {}
         """The members that were asked lately; a view that admits this joiner comes from them."""
         self._rounds = 0
+        self._waits = 0
+        """Rounds to wait before a group is created, since there was one a moment ago."""
         self._view = NO_VIEW
         self._asked = 0
 
@@ -101,7 +103,8 @@ class Joiner(Component):
         assert self.coordinator is not None
         if self._asked >= JOINS_MAX:
             self.coordinator, self._view = None, NO_VIEW
-            self._decide_later()
+            self._waits = ROUNDS_MAX
+            self.enter()  # Ask often again: another member of the group may answer.
             return
         self._asked += 1
         self._ask(self.coordinator)
@@ -121,6 +124,10 @@ class Joiner(Component):
     def on_decide_timer(self) -> None:
         """No group was found in time: let a rival go first, create one, fail, or wait."""
         choice = self.part.discovery.when_alone
+        if self._waits:
+            self._waits -= 1
+            self._decide_later()
+            return
         self._rounds += 1
         goes_first = any(rival < self.env.me for rival in self._rivals)
         if goes_first and self._rounds <= ROUNDS_MAX:

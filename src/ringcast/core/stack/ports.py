@@ -3,7 +3,7 @@ built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Generic, Protocol, TypeVar, cast
 
 from ringcast.core.model.address import Address, Peer
@@ -130,6 +130,11 @@ class FailureWatch(Protocol):
 
     def accuse(self, member: Address) -> None:
         """A member does not answer: suspect it, unless it gives a sign of life."""
+        ...
+
+    def is_heard(self, members: Collection[Address], since: float) -> bool:
+        """Whether one of these members was heard after this time; where a member is not watched
+        here, it counts as heard."""
         ...
 
 

@@ -53,9 +53,9 @@ def reunion_seconds(world: World) -> float:
             seconds += AWAY_BOUNDS * protocol.bound
     seconds += _away(world, failure)
     if any(member.view is None for member in world.running):
-        # A joiner may ask a dead coordinator first, and then let others found the group.
+        # A joiner may ask a dead coordinator first, wait, and then let others found the group.
         seconds += JOINS_MAX * membership.retry_max
-        seconds += 1.2 * (ROUNDS_MAX + 1) * discovery.timeout
+        seconds += 1.2 * (2 * ROUNDS_MAX + 1) * discovery.timeout
     return seconds
 
 

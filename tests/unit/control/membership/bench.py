@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ringcast.control.membership.part import MembershipPart
 from ringcast.control.membership.settings import Membership
@@ -146,6 +146,9 @@ class Bench:
 
     def hint(self, member: Address, is_refusal: bool = False) -> None:
         self.accused.append(member)
+
+    def is_heard(self, members: Collection[Address], since: float) -> bool:
+        return True
 
     def search(self, view: ViewId) -> None:
         self.searches.append("search")

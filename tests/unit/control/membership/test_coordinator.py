@@ -150,6 +150,13 @@ def test_a_crash_of_a_member_that_the_change_leaves_out_does_not_begin_it_anew()
     assert bench.kinds() == [], "member 7 is evicted by this very change"
 
 
+def test_a_coordinator_that_has_to_go_asks_the_next_to_make_the_view() -> None:
+    bench = coordinating()
+    bench.part.evict(bench.env.me, "several do not hear it")
+    assert bench.kinds() == ["EVICT to 3"]
+    assert bench.is_in(State.COORDINATING)
+
+
 def test_repeats_wait_twice_as_long_each_time_up_to_the_bound() -> None:
     bench = preparing()
     pauses = [bench.seconds_to("retry")]

@@ -31,6 +31,18 @@ def test_a_coordinator_that_does_not_answer_is_given_up() -> None:
     assert bench.env.timers.is_set(bench.part, "decide")
 
 
+def test_a_joiner_that_heard_of_a_group_lets_rounds_pass_before_it_creates_one() -> None:
+    bench = joining()
+    bench.when_alone = "create"
+    for _ in range(JOINS_MAX):
+        bench.wake("join")
+    for _ in range(ROUNDS_MAX):
+        bench.wake("decide")
+        assert bench.is_in(State.SEARCHING)
+    bench.wake("decide")
+    assert bench.is_in(State.COORDINATING)
+
+
 def test_a_rival_with_a_lower_address_goes_first() -> None:
     bench = searching()
     bench.when_alone = "create"
