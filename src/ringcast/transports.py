@@ -14,7 +14,7 @@ from ringcast.layers.wire import UDP_MTU_MAX, Wire
 @protocol(role="transport", under="membership", shared=False)
 @dataclass(frozen=True, kw_only=True)
 class Udp(Spec):
-    """UDP: IP multicast to everybody, unicast to one; IPv6 when `bind` and `multicast` are."""
+    """UDP: IP multicast to all, unicast to one; IPv6 when `bind` and `multicast` are."""
 
     bind: str = "127.0.0.1"
     """The interface to use, by its address or name ("10.0.0.7", "eth0"); empty for the one that
@@ -80,7 +80,7 @@ class Tcp(Spec):
     queue_bytes: int = 16_000_000
     """Bytes that may wait for one member; beyond it datagrams are dropped, and repaired later."""
     connections_max: int = 1_024
-    """Connections at a time; one more is refused, so that nobody can use up the descriptors."""
+    """Connections at a time; one more is refused, so that no process can use up the descriptors."""
     connect_timeout: float = 2.0
     """Seconds that a connection may take."""
     retry_max: float = 2.0

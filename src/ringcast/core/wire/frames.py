@@ -37,7 +37,7 @@ class Data(Frame):
     origin: Address
     first: int
     low: int
-    """The origin's messages up to here were delivered by everybody."""
+    """The origin's messages up to here were delivered by all members."""
     sent_at: int
     flags: int
     payloads: Sequence[Payload]
