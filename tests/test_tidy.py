@@ -472,7 +472,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (impure_imports, "src/ringcast/ringbuffer/ring.py", "import threading\n"),
     (sleeps_in_tests, "tests/a.py", "async def f():\n    await asyncio.sleep(0)\n"),
     (prints_in_source, "src/ringcast/cli/a.py", "print(1)\n"),
-    (stumbling_phrases, "docs/a.md", "There is no room: `test_nobody_waits`. One row per run.\n"),
+    (stumbling_phrases, "docs/a.md", "No room: `test_nobody_waits`. One row per run.\n"),
     (deep_inheritance, "src/ringcast/layers/a.py", "class A(Layer): ...\nclass B(A): ...\n"),
     (shared_class_names, "src/ringcast/a.py", "class Member: ...\nclass Member: ...\n"),
 ]
