@@ -78,7 +78,9 @@ def test_a_join_with_a_wrong_argument_is_refused(wrong: dict[str, Any], sentence
 
 def test_a_join_that_is_not_awaited_says_so() -> None:
     joining = ringcast.join(group_name(), memory())
-    with pytest.raises(AttributeError, match=r"not awaited yet, and has no send: write `async with"):
+    with pytest.raises(
+        AttributeError, match=r"not awaited yet, and has no send: write `async with"
+    ):
         joining.send(b"x")  # type: ignore[attr-defined]
 
 

@@ -170,7 +170,10 @@ def quiet() -> Iterator[None]:
         (["sim", "--heal", "nan"], "has no time"),
         (["sim", "--set", "FailureDetector.timeout=nan"], "give a number that is finite"),
         (["node", ""], "group is empty"),
-        (["node", "g", "--key-file", "/proc"], "the key file /proc is not a regular file: give another"),
+        (
+            ["node", "g", "--key-file", "/proc"],
+            "the key file /proc is not a regular file: give another",
+        ),
         (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
         (["node", "g\udcff"], "not Unicode"),
         (["node", "g", "--bind", "\udcff"], "is not Unicode: write it in UTF-8"),
@@ -208,9 +211,7 @@ def test_what_the_disk_says_is_a_sentence(
 
     monkeypatch.setattr("ringcast.cli.commands.explain.run", fail)
     assert main(["explain", "lan"]) == 1
-    assert capsys.readouterr().err == (
-        "ringcast explain: x\\x1b[31m: No space left on device\n"
-    )
+    assert capsys.readouterr().err == ("ringcast explain: x\\x1b[31m: No space left on device\n")
 
 
 def raised(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:

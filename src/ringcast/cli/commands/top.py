@@ -34,7 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_observer_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--sort", choices=SORTS, default="seniority", help="the column to sort by (%(default)s)")
+    output.add_argument(
+        "--sort", choices=SORTS, default="seniority", help="the column to sort by (%(default)s)"
+    )
     output.add_argument(
         "--interval",
         type=seconds,
