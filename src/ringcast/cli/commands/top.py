@@ -28,8 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast top`."""
     parser.description = (
         "Joins the group as a member that sends and reads nothing, and shows all members every"
-        "\nsecond: rates, windows, which member waits for which and since when, losses, views and their"
-        "\nreasons. It works in a group whose sends are blocked, too."
+        "\nsecond: rates, windows, which member waits for which and since when, losses, and views"
+        "\nwith their reasons. It works in a group whose sends are blocked, too."
         f"\n\nKeys: {KEYS}"
     )
     add_observer_arguments(parser)

@@ -28,10 +28,10 @@ TEXT_COLUMNS = ("member", "role")
 DROPPED_FIRST = ("flight", "up", "in", "msg/s in", "resent/s", "lost/s", "out", "role", "backlog")
 """Columns that a narrow terminal has no room for, the least important first."""
 LEGEND = (
-    "up: since it joined · rtt: until its report arrived · window: share of the send window in use ·"
-    " flight: bytes that congestion control allows to be in flight · lag: messages that its"
-    " application has not taken, or a recorder not on disk · backlog: bytes that its application has"
-    " not taken · resent/s: messages it sent again · lost/s: messages it had to ask for"
+    "up: since it joined · rtt: until its report arrived · window: share of the send window in use"
+    " · flight: bytes that congestion control allows to be in flight · lag: messages that its"
+    " application has not taken, or a recorder not on disk · backlog: bytes that its application"
+    " has not taken · resent/s: messages it sent again · lost/s: messages it had to ask for"
 )
 HISTORY_LINES = 8
 
