@@ -268,7 +268,7 @@ def test_a_closed_standard_error_changes_no_exit_status(words: str, status: int)
 def test_a_terminal_without_unicode_gets_escapes() -> None:
     words = [sys.executable, "-m", "ringcast", "sim", "--help"]
     said = subprocess.check_output(words, env=os.environ | {"PYTHONIOENCODING": "ascii"})
-    assert b"\\u2026 that it arrives twice" in said
+    assert b"--crash NAME,\\u2026@TIME" in said
 
 
 NUMBERS = [

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast bench`."""
-    parser.epilog = "Without WHAT, all scenarios of the network are run, which takes many minutes."
+    parser.description = (
+        "Throughput and latency of real processes on this machine, beside bare sockets and other"
+        "\nsystems that are installed. Without WHAT it runs all scenarios: that takes many minutes."
+    )
     parser.add_argument("--only", metavar="NAME,…", help="these scenarios; --list names them")
     parser.add_argument("--list", action="store_true", help="list the scenarios and stop")
     _add_common(parser, repeats=3, quick=False, json=False)
