@@ -91,6 +91,8 @@ PLAIN = re.compile(
     re.IGNORECASE,
 )
 """Phrases that a reader stumbles over: name the role, write "this many", "is not a", "one per"."""
+PLAIN_PAGES = re.compile(rf"{PLAIN.pattern}|\b(no|any|every)body\b", re.IGNORECASE)
+"""Of pages: the role has a name there, as in "no member"."""
 PLAIN_PATHS = ("src/", "bench/", "docs/", "tools/", "tests/", "README.md", "Makefile")
 """Where the phrases above are banned."""
 
@@ -274,7 +276,7 @@ def stumbling_phrases(tree: Tree) -> Iterator[str]:
         is_read = path.startswith(PLAIN_PATHS) and path.endswith((".py", ".md", "Makefile"))
         if is_read and path != own:
             for number, line in enumerate((tree.root / path).read_text().splitlines(), start=1):
-                if found := PLAIN.search(line):
+                if found := (PLAIN_PAGES if path.endswith(".md") else PLAIN).search(line):
                     yield f"{path}:{number}: '{found[0]}': see PLAIN in tests/test_tidy.py"
 
 
@@ -450,6 +452,7 @@ SPOILT: list[tuple[Rule, str, str]] = [
     (prints_in_source, "src/ringcast/core/a.py", "print(1)\n"),
     (stumbling_phrases, "docs/a.md", "Whoever sends, waits.\n"),
     (stumbling_phrases, "src/ringcast/cli/a.py", "# One file a command.\n"),
+    (stumbling_phrases, "docs/a.md", "Nobody answers.\n"),
     (
         deep_inheritance,
         "src/ringcast/layers/a.py",
@@ -472,7 +475,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (impure_imports, "src/ringcast/ringbuffer/ring.py", "import threading\n"),
     (sleeps_in_tests, "tests/a.py", "async def f():\n    await asyncio.sleep(0)\n"),
     (prints_in_source, "src/ringcast/cli/a.py", "print(1)\n"),
-    (stumbling_phrases, "docs/a.md", "There is no room. One row per run.\n"),
+    (stumbling_phrases, "docs/a.md", "No room: `test_nobody_waits`. One row per run.\n"),
     (deep_inheritance, "src/ringcast/layers/a.py", "class A(Layer): ...\nclass B(A): ...\n"),
     (shared_class_names, "src/ringcast/a.py", "class Member: ...\nclass Member: ...\n"),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ringcast.control.discovery import Discovery, is_port, renamed_choice
+from ringcast.control.discovery import Discovery, renamed_choice
 from ringcast.control.failure_detector import FailureDetector
 from ringcast.control.membership.settings import Membership
 from ringcast.control.path_mtu import PathMtu
@@ -82,8 +82,6 @@ def tcp(
     """
     if isinstance(seeds, str):  # A sequence as well, of characters.
         raise ConfigError(f'seeds is the text "{seeds}": give a list, seeds=["{seeds}"]')
-    for seed in seeds or ():
-        _check_seed(seed)
     if dns:
         dns, port = with_port(dns, port)
     when_alone = renamed_choice(when_alone, alone, "tcp(")
@@ -97,17 +95,6 @@ def tcp(
         Discovery(multicast=False, seeds=tuple(seeds), dns=dns, file=file, when_alone=when_alone),
         Tcp(port=port, bind=bind),
     )
-
-
-def _check_seed(seed: str) -> None:
-    """Raises ConfigError for a seed without a host or a port: it would be asked in vain."""
-    if isinstance(seed, str):  # Discovery refuses the others.
-        host, _, port = seed.rpartition(":")
-        if not (host and is_port(port)):
-            raise ConfigError(
-                f'seeds has "{seed}", which is not an endpoint: give "host:port",'
-                " a port from 1 to 65535"
-            )
 
 
 def with_port(dns: str, port: int) -> tuple[str, int]:

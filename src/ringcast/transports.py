@@ -80,7 +80,7 @@ class Tcp(Spec):
     queue_bytes: int = 16_000_000
     """Bytes that may wait for one member; beyond it datagrams are dropped, and repaired later."""
     connections_max: int = 1_024
-    """Connections at a time; one more is refused, so that nobody can use up the descriptors."""
+    """Connections at a time; one more is refused, so that no process can use up the descriptors."""
     connect_timeout: float = 2.0
     """Seconds that a connection may take."""
     retry_max: float = 2.0

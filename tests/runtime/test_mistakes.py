@@ -69,6 +69,10 @@ def test_nor_does_one_in_an_event_loop() -> None:
         ({"key_file": ""}, "key_file is empty"),
         ({"metrics": True}, "metrics is True: give a port"),
         ({"observer": 3}, "observer is 3: give a listener"),
+        (
+            {"spec": presets.tcp(seeds=["10.0.0.1"])},
+            '"10.0.0.1" is not an endpoint: give "host:port"',
+        ),
     ],
 )
 def test_a_join_with_a_wrong_argument_is_refused(wrong: dict[str, Any], sentence: str) -> None:
@@ -78,7 +82,9 @@ def test_a_join_with_a_wrong_argument_is_refused(wrong: dict[str, Any], sentence
 
 def test_a_join_that_is_not_awaited_says_so() -> None:
     joining = ringcast.join(group_name(), memory())
-    with pytest.raises(AttributeError, match=r"not awaited yet, and has no send: write `async with"):
+    with pytest.raises(
+        AttributeError, match=r"not awaited yet, and has no send: write `async with"
+    ):
         joining.send(b"x")  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Each block of Python in the docs is run: here, by another test that it names, or says why not.
+"""Each block of Python in the docs is run: here, or by another test that is named here.
 
 A block of an asynchronous page becomes the body of a function. What it leaves open (a loop without
 an end, a name of the page's reader) is put in by `changes`; `before` and `after` stand around it.
@@ -112,8 +112,34 @@ SNIPPETS = (
         ),
         after='assert list(replies.answers.values()) == [b"42"]',
     ),
+    Snippet(
+        page="audit",
+        index=2,
+        before="""
+member = sender = by = number = first = sent_at = at = 1
+members, names, payloads, count, nbytes = (1,), ("ann",), [b"a", b"b"], 2, 2
+""",
+        after="from pathlib import Path\nfrom ringcast.trace.check import check\n"
+        "from ringcast.trace.table import read_rows\n"
+        'rows = read_rows(Path("trace"))\n'
+        "assert len(rows) == 4 and check(rows) == []",
+    ),
     Snippet(page="demo", index=0),
     Snippet(page="how-to/tune", index=0, after='assert spec["NakAck4"].capacity == 10_000'),
+    Snippet(
+        page="journal",
+        index=0,
+        before=ALONE
+        + """
+await group.send_many([b"a", b"b"])
+batch, view = await anext(group.batches()), group.view
+now_us = batch.sent_at
+skipped = ringcast.Skipped(batch.sender, batch.last + 1, batch.last + 2, "")
+""",
+        after="from ringcast.journal import Journal\n"
+        'assert [b.num_rows for b in Journal("journal/").read()] == [2]\n'
+        'assert list(Journal("journal/").holes().values()) == [((3, 4),)]',
+    ),
     Snippet(
         page="journal",
         index=2,
@@ -179,18 +205,103 @@ ELSEWHERE = {
 }
 """Pages whose blocks a test runs that is made for them."""
 
-NOT_RUN = {
-    ("audit", 0): "needs Spark; tests/spark/test_report.py makes the like calls",
-    ("audit", 1): "needs Spark; tests/spark/test_follow.py makes the like calls",
-    ("audit", 2): "names arguments without values; tests/unit/trace has them",
-    ("journal", 0): "names arguments without values; tests/unit/journal has them",
-    ("journal", 1): "needs Spark and S3; tests/spark/test_object_store.py makes the like calls",
-    ("journal", 3): "needs Spark; tests/spark/test_source.py makes the like calls",
-    ("journal", 4): "needs Spark; tests/spark/test_source.py makes the like calls",
-    ("sink", 0): "needs Spark; tests/spark/test_sink.py makes the like calls",
-    ("sweep", 0): "needs Spark; tests/spark/test_sweep.py makes the like calls",
-}
-"""Blocks that no test runs as they stand, with the reason."""
+SPARK = (
+    Snippet(
+        page="audit",
+        index=0,
+        before='assert command("sim --members 3 --messages 60 --trace trace".split()) == 0',
+        after='assert report.verdict == "clean" and os.path.exists("report.html")',
+    ),
+    Snippet(page="audit", index=1, after="finish(spark)"),
+    Snippet(
+        page="journal",
+        index=3,
+        before="""
+with JournalWriter("journal", "prices", Address(1)) as journal:
+    journal.append(1, Address(2), Address(2), 1, [b"a", b"b"], sent_at=1, delivered_at=2)
+""",
+        changes=(('load("journal/")\n(', 'load("journal/").show()\n('),),
+        after="finish(spark)\nassert spark.read.parquet('table/').count() == 2",
+    ),
+    Snippet(
+        page="journal",
+        index=4,
+        before="rows = spark.read.format('ringcast').load('journal/')",
+        changes=(
+            (".count()\n", ".count().show()\n"),
+            ('alias("lives"))', 'alias("lives")).show()'),
+        ),
+    ),
+    Snippet(
+        page="journal",
+        index=1,
+        before="""
+store = f"file://{os.getcwd()}/store"
+assert command(["upload", "journal", store]) == 0
+to_store = spark.readStream.format("ringcast").load(store).writeStream.format("parquet")
+query = to_store.option("checkpointLocation", "check2/").start("table2/")
+query.processAllAvailable()
+""",
+        changes=(
+            ('"s3://bucket/prices?region=eu-central-1")     # or', "store).show()     # or"),
+            ('"s3://bucket/prices?region=eu-central-1")', "store)"),
+        ),
+        after="query.stop()\nassert spark.read.parquet('table2/').count() == 2",
+    ),
+    Snippet(
+        page="sink",
+        index=0,
+        before="""
+scores = spark.createDataFrame([("ann",)], "name string")
+scores.write.json("scores/")
+stream = spark.readStream.schema("name string").json("scores/")
+first = sync.join("GROUP", presets.tcp(when_alone="create"))
+got = []
+reader = threading.Thread(target=lambda: got.extend(sync.rows(first)), daemon=True)
+reader.start()
+""",
+        changes=(
+            ('"127.0.0.1:7800"', "first.endpoint"),
+            ('"models"', '"GROUP"'),
+            ("(scores.", "(stream."),
+            ('"check/"', '"check3/"'),
+        ),
+        after="""
+finish(spark)
+first.leave()
+reader.join(60)
+assert [row.value for row in got] == [b'{"name":"ann"}'] * 2, got
+""",
+    ),
+    Snippet(
+        page="sweep",
+        index=0,
+        before="""
+with open("grid.toml", "w") as file:
+    file.write("members = 3\\nmessages = 30\\nseeds = 1\\n")
+""",
+        changes=(
+            ('"grid.toml")           ', '"grid.toml").show()           '),
+            ('"seeds": 20', '"seeds": 1, "messages": 30'),
+            ("[16, 64]}})", "[16, 64]}}).show()"),
+        ),
+        after="assert not sweep.wrong",
+    ),
+)
+"""Blocks that need Spark: they are run in this order, by one program."""
+
+SPARK_IMPORTS = """
+import os, sys, threading
+from pyspark.sql import functions as F
+from ringcast import Address, presets, sync
+from ringcast.cli.main import main as command
+from ringcast.journal import JournalWriter
+
+def finish(spark):
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()
+"""
 
 
 def blocks(page: str) -> list[str]:
@@ -208,11 +319,11 @@ def pages() -> list[str]:
     return ["README", *sorted(name for name in names if not name.startswith("reference/"))]
 
 
-def test_each_block_is_run_or_says_why_not() -> None:
+def test_each_block_is_run() -> None:
     shown = {
         (page, n) for page in pages() if page not in ELSEWHERE for n in range(len(blocks(page)))
     }
-    known = Counter([*((s.page, s.index) for s in SNIPPETS), *NOT_RUN])
+    known = Counter((s.page, s.index) for s in (*SNIPPETS, *SPARK))
     assert set(known) == shown
     assert max(known.values()) == 1
 
@@ -224,14 +335,19 @@ def test_the_tests_of_other_blocks_exist(page: str) -> None:
     assert blocks(page)
 
 
-def program(snippet: Snippet, group: str) -> str:
-    """The program that runs a block: its body in a function that may await."""
+def changed(snippet: Snippet) -> str:
+    """A block as it is run, with what stands around it."""
     text = blocks(snippet.page)[snippet.index]
     text = re.sub(r'(join\(\s*)"\w+"', r'\1"GROUP"', text)
     for old, new in snippet.changes:
         assert old in text, f"{snippet.name} has no {old!r} any more"
         text = text.replace(old, new)
-    body = "\n".join((snippet.before, text, snippet.after))
+    return "\n".join((snippet.before, text, snippet.after))
+
+
+def program(snippet: Snippet, group: str) -> str:
+    """The program that runs a block: its body in a function that may await."""
+    body = changed(snippet)
     made = f"{IMPORTS}\nasync def main():\n{textwrap.indent(body, '    ')}\n\nasyncio.run(main())\n"
     return f"{made}sys.stdout.flush(); os._exit(0)\n".replace("GROUP", group)
 
@@ -239,4 +355,11 @@ def program(snippet: Snippet, group: str) -> str:
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)
 def test_a_block_runs(snippet: Snippet, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program(snippet, group_name()))
+    run([sys.executable, "program.py"], tmp_path)
+
+
+@pytest.mark.spark
+def test_the_blocks_that_need_spark_run(tmp_path: Path) -> None:
+    text = "\n".join([SPARK_IMPORTS, *map(changed, SPARK)]).replace("GROUP", group_name())
+    (tmp_path / "program.py").write_text(f"{text}\nsys.stdout.flush(); os._exit(0)\n")
     run([sys.executable, "program.py"], tmp_path)

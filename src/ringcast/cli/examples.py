@@ -15,7 +15,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "doctor": ("ringcast doctor --group chat --seeds 10.0.0.1:7800 --bind eth0",),
     "explain": ("ringcast explain lan", "ringcast explain NakAck4"),
     "keygen": ("ringcast keygen group.key",),
-    "completion": ("ringcast completion bash",),
     "record": ("ringcast record chat --to journal --keep-seconds 86400",),
     "compact": ("ringcast compact journal",),
     "upload": ("ringcast upload journal s3://bucket/chat --follow",),
@@ -30,6 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("ringcast demo --loss 0.1",),
     "soak": ("ringcast soak --minutes 2 --seed 5",),
     "bench": ("ringcast bench --only 1-3-1k --repeats 1", "ringcast bench form"),
+    "completion": ("ringcast completion bash",),
 }
 
 

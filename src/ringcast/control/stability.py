@@ -50,7 +50,7 @@ EARLY_VOTE_SHARE = 0.1
 )
 @dataclass(frozen=True, kw_only=True)
 class Stability(Spec):
-    """How often members agree on what all members have."""
+    """How often members agree on the messages that all of them have."""
 
     interval: float = 0.5
     """Seconds between the votes of a member, on average, while anything is not stable. Shorter

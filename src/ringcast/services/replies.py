@@ -60,7 +60,7 @@ class Replies(Mapping[Address, Reply]):
 
     @property
     def ok(self) -> bool:
-        """Whether all members have answered who is in here."""
+        """Whether all of these members have answered."""
         return all(reply.ok for reply in self._replies.values())
 
     def __getitem__(self, member: Address) -> Reply:

@@ -1,6 +1,8 @@
 """`ringcast completion`: scripts that shells accept, with every command and option."""
 
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +45,13 @@ def test_bash_completes_commands_and_options() -> None:
 def test_the_command_prints_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     assert "ringcast" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_is_valid_in_its_shell(shell: str, tmp_path: Path) -> None:
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"needs {shell}")
+    script = tmp_path / "completion"
+    script.write_text(SHELLS[shell]())
+    done = subprocess.run([program, "-n", str(script)], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

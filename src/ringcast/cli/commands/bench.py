@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast bench`."""
-    parser.epilog = "Without WHAT, all scenarios of the network are run, which takes many minutes."
+    parser.description = (
+        "Throughput and latency of real processes on this machine, beside bare sockets and other"
+        "\nsystems that are installed. Without WHAT it runs all scenarios: that takes many minutes."
+    )
     parser.add_argument("--only", metavar="NAME,…", help="these scenarios; --list names them")
     parser.add_argument("--list", action="store_true", help="list the scenarios and stop")
     _add_common(parser, repeats=3, quick=False, json=False)
@@ -59,7 +62,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_audit(what.add_parser("audit", help="CPU seconds of an audit by Spark, and by DuckDB"))
     journal = what.add_parser("journal", help="reading a journal by Spark, beside plain Parquet")
     journal.add_argument("--rows", type=int, default=4_000_000, help="messages (%(default)s)")
-    journal.add_argument("--recorders", type=int, default=1, choices=(1, 2), help="recorders (%(default)s)")
+    journal.add_argument(
+        "--recorders", type=int, default=1, choices=(1, 2), help="recorders (%(default)s)"
+    )
     journal.add_argument("--times", type=int, default=2, help="the best of these (%(default)s)")
     _add_common(journal)
     sim = what.add_parser(
@@ -67,7 +72,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     sim.add_argument("--members", type=whole, default=4, help="members (%(default)s)")
     sim.add_argument("--size", type=whole, default=100, help="bytes per message (%(default)s)")
-    sim.add_argument("--messages", type=whole, default=200_000, help="messages in total (%(default)s)")
+    sim.add_argument(
+        "--messages", type=whole, default=200_000, help="messages in total (%(default)s)"
+    )
     sim.add_argument("--growth", action="store_true", help="control frames in larger groups too")
     _add_common(sim)
     sink = what.add_parser("sink", help="rows from many workers: a member each, or one gateway")

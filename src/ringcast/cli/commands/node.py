@@ -38,7 +38,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("group", metavar="GROUP", help="the name of the group")
     parser.add_argument(
-        "--name", default="", help="the name of this member for others (the first digits of its address)"
+        "--name",
+        default="",
+        help="the name of this member for others (the first digits of its address)",
     )
     add_timeout_argument(parser)
     parser.add_argument("--stay", action="store_true", help="go on when the input has ended")

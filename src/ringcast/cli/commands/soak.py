@@ -12,6 +12,17 @@ from ringcast.cli.numbers import number, whole
 from ringcast.cli.stack import add_with_argument, added_protocols
 from ringcast.soak.plan import TRANSPORTS, SoakPlan
 
+NUMBERS = (
+    ("minutes", number, "MINUTES", "how long the load lasts"),
+    ("seed", whole, "N", "of all random choices"),
+    ("steady", whole, "N", "members that stay"),
+    ("guests", whole, "N", "members that join and leave, at most"),
+    ("rate", whole, "N", "messages per second and member"),
+    ("size", whole, "BYTES", "bytes per message"),
+    ("loss", number, "CHANCE", "chance that a datagram is lost"),
+)
+"""Arguments that are numbers, each with what it counts; the defaults are those of a plan."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast soak`."""
@@ -22,56 +33,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "\na state that all members keep is compared. The exit status is 0 only if every guarantee"
         "\nheld, the states are equal, no member was stuck, and nothing grew."
     )
+    for name, kind, metavar, about in NUMBERS:
+        parser.add_argument(
+            f"--{name}",
+            type=kind,
+            default=getattr(SoakPlan, name),
+            metavar=metavar,
+            help=f"{about} (%(default)g)",
+        )
     add = parser.add_argument
-    add(
-        "--minutes",
-        type=number,
-        default=SoakPlan.minutes,
-        metavar="MINUTES",
-        help="how long the load lasts (%(default)g)",
-    )
-    add(
-        "--seed",
-        type=whole,
-        default=SoakPlan.seed,
-        metavar="N",
-        help="of all random choices (%(default)s)",
-    )
-    add(
-        "--steady",
-        type=whole,
-        default=SoakPlan.steady,
-        metavar="N",
-        help="members that stay (%(default)s)",
-    )
-    add(
-        "--guests",
-        type=whole,
-        default=SoakPlan.guests,
-        metavar="N",
-        help="members that join and leave, at most (%(default)s)",
-    )
-    add(
-        "--rate",
-        type=whole,
-        default=SoakPlan.rate,
-        metavar="N",
-        help="messages per second and member (%(default)s)",
-    )
-    add(
-        "--size",
-        type=whole,
-        default=SoakPlan.size,
-        metavar="BYTES",
-        help="bytes per message (%(default)s)",
-    )
-    add(
-        "--loss",
-        type=number,
-        default=SoakPlan.loss,
-        metavar="CHANCE",
-        help="chance that a datagram is lost (%(default)g)",
-    )
     add(
         "--transport",
         choices=TRANSPORTS,

@@ -19,6 +19,8 @@ from ringcast.runtime.live.text import LEGEND, SORTS, details_of, lines_of, orde
 from ringcast.runtime.live.watch import GroupWatch, Snapshot
 
 CLEAR, HIDE, SHOW = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h"
+MEMBERS_MIN, OTHER_LINES = 3, 12
+"""Rows that the table has at least, and lines of a screen that others need."""
 KEYS = "q quit · f freeze · s sort · n next member's details · h help"
 
 
@@ -26,13 +28,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast top`."""
     parser.description = (
         "Joins the group as a member that sends and reads nothing, and shows all members every"
-        "\nsecond: rates, windows, which member waits for which and since when, losses, views and their"
-        "\nreasons. It works in a group whose sends are blocked, too."
+        "\nsecond: rates, windows, which member waits for which and since when, losses, and views"
+        "\nwith their reasons. It works in a group whose sends are blocked, too."
         f"\n\nKeys: {KEYS}"
     )
     add_observer_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--sort", choices=SORTS, default="seniority", help="the column to sort by (%(default)s)")
+    output.add_argument(
+        "--sort", choices=SORTS, default="seniority", help="the column to sort by (%(default)s)"
+    )
     output.add_argument(
         "--interval",
         type=seconds,
@@ -110,19 +114,25 @@ class _Screen:
 
     def _draw(self, snapshot: Snapshot) -> None:
         width, height = shutil.get_terminal_size()
-        lines = list(lines_of(snapshot, self._sort, self._frozen))
-        members = ordered(snapshot["members"], self._sort)
-        if self._chosen >= len(members):
-            self._chosen = -1
-        if self._chosen >= 0:
-            lines += ["", *details_of(members[self._chosen])]
-        if self._helps:
-            lines += ["", *LEGEND.split(" · ")]
+        aside = self._aside(snapshot)
+        many = max(MEMBERS_MIN, height - OTHER_LINES - len(aside))
+        lines = list(lines_of(snapshot, self._sort, self._frozen, width - 1, many))
+        lines[2:2] = aside
         shown = [_painted(line[: width - 1]) for line in lines[: height - 2]]
         print(
             CLEAR + "\n".join([*shown, "", f"sorted by {self._sort} · {KEYS}"[: width - 1]]), end=""
         )
         sys.stdout.flush()
+
+    def _aside(self, snapshot: Snapshot) -> list[str]:
+        """What the user asked for by a key; it stands first, since the table may be long."""
+        members = ordered(snapshot["members"], self._sort)
+        if self._chosen >= len(members):
+            self._chosen = -1
+        aside = [*LEGEND.split(" · "), ""] if self._helps else []
+        if self._chosen >= 0:
+            aside += [*details_of(members[self._chosen]), ""]
+        return aside
 
 
 def _painted(line: str) -> str:

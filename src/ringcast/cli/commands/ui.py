@@ -16,8 +16,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `ringcast ui`."""
     parser.description = (
         "Joins the group as a member that sends and reads nothing, and serves a page that shows all"
-        "\nmembers: rates, windows, which member waits for which, losses, views and their reasons. The"
-        "\npage needs nothing from elsewhere and changes nothing. Its data is at /group.json."
+        "\nmembers: rates, windows, which member waits for which, losses, and views with their"
+        "\nreasons. The page needs nothing from elsewhere and changes nothing. Its data is at"
+        "\n/group.json."
     )
     add_observer_arguments(parser)
     page = parser.add_argument_group("the page")

@@ -15,6 +15,8 @@ from ringcast.runtime.member.member import Member
 from ringcast.runtime.member.observer import MemberListener, together
 from ringcast.runtime.member.security import Credentials
 from ringcast.runtime.member.services import ServiceOptions
+from ringcast.runtime.net.endpoints import split_endpoint
+from ringcast.runtime.net.registry import capabilities_of
 from ringcast.runtime.ops.logs import keep_log
 from ringcast.runtime.ops.status import StatusServer, with_process
 from ringcast.spec import StackSpec
@@ -42,6 +44,9 @@ def make_member(
     stack = presets.loopback() if spec is None else spec
     discovery = stack["discovery"]
     assert isinstance(discovery, Discovery)
+    if "transport" in stack and capabilities_of(stack["transport"]).is_networked:
+        for seed in discovery.seeds:
+            split_endpoint(seed)  # It would be asked in vain.
     observers: list[MemberListener] = []
     if any(chosen_methods(discovery)):
         observers.append(BackgroundDiscovery(discovery))

@@ -24,11 +24,14 @@ HEADINGS = (
     *("member", "role", "up", "rtt ms", "msg/s out", "msg/s in", "out", "in"),
     *("window", "flight", "lag", "backlog", "resent/s", "lost/s"),
 )
+TEXT_COLUMNS = ("member", "role")
+DROPPED_FIRST = ("flight", "up", "in", "msg/s in", "resent/s", "lost/s", "out", "role", "backlog")
+"""Columns that a narrow terminal has no room for, the least important first."""
 LEGEND = (
-    "up: since it joined · rtt: until its report came · window: of the send window in use ·"
-    " flight: bytes that congestion control lets be in flight · lag: messages that its application"
-    " has not taken, or a recorder not on disk · backlog: bytes its application has not taken ·"
-    " lost/s: messages it had to ask for"
+    "up: since it joined · rtt: until its report arrived · window: share of the send window in use"
+    " · flight: bytes that congestion control allows to be in flight · lag: messages that its"
+    " application has not taken, or a recorder not on disk · backlog: bytes that its application"
+    " has not taken · resent/s: messages it sent again · lost/s: messages it had to ask for"
 )
 HISTORY_LINES = 8
 
@@ -38,8 +41,18 @@ def ordered(members: Sequence[MemberRow], sort: str) -> list[MemberRow]:
     return sorted(members, key=SORTS[sort])  # type: ignore[arg-type]
 
 
-def lines_of(snapshot: Snapshot, sort: str = "seniority", frozen: bool = False) -> Iterator[str]:
-    """The whole group as lines, the most important first."""
+def lines_of(
+    snapshot: Snapshot,
+    sort: str = "seniority",
+    frozen: bool = False,
+    width: int | None = None,
+    members_max: int | None = None,
+) -> Iterator[str]:
+    """The whole group as lines: members that need attention, all members, views.
+
+    In a narrow terminal (`width`) the table has the most important columns, and in a low one the
+    first `members_max` members.
+    """
     members = ordered(snapshot["members"], sort)
     kind = "closed group" if snapshot["is_closed_group"] else "open group"
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot["at"]))
@@ -49,10 +62,12 @@ def lines_of(snapshot: Snapshot, sort: str = "seniority", frozen: bool = False) 
         f" watched by {snapshot['watched_by']} {state} {clock}"
     )
     yield ""
-    yield from _table([HEADINGS, *map(_cells, members)])
-    yield ""
     troubles = [line for row in members for line in _troubles(row, snapshot["view"])]
     yield from troubles or ["no member waits, is silent or drops anything"]
+    yield ""
+    yield from _table([HEADINGS, *map(_cells, members[:members_max])], width)
+    if members_max is not None and len(members) > members_max:
+        yield f"… and {len(members) - members_max} more"
     yield ""
     yield "views, the latest first:"
     for record in reversed(snapshot["history"][-HISTORY_LINES:]):
@@ -135,9 +150,17 @@ def size_text(nbytes: float) -> str:
     return f"{nbytes:.0f} B"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+def _table(rows: Sequence[Sequence[str]], room: int | None) -> Iterator[str]:
+    """The table, without the columns that do not fit; the first row has the headings."""
+    widths = {title: max(len(row[n]) for row in rows) for n, title in enumerate(rows[0])}
+    for title in DROPPED_FIRST:
+        if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
+            break
+        del widths[title]
     for row in rows:
-        texts = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        numbers = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        yield "  ".join([*texts, *numbers]).rstrip()
+        cells = dict(zip(rows[0], row, strict=True))
+        texts = [
+            cells[title].ljust(width) if title in TEXT_COLUMNS else cells[title].rjust(width)
+            for title, width in widths.items()
+        ]
+        yield "  ".join(texts).rstrip()

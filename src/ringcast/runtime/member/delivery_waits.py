@@ -48,7 +48,9 @@ class StabilityRounds:
     @staticmethod
     def timeout(seconds: float | None) -> Timeout:
         """What the caller gets when its time is over."""
-        return Timeout(f"the round of stability did not end within {max(seconds or 0.0, 0.0):g} seconds")
+        return Timeout(
+            f"the round of stability did not end within {max(seconds or 0.0, 0.0):g} seconds"
+        )
 
 
 class PendingFlush:

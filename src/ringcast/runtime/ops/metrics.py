@@ -24,7 +24,7 @@ _HELP = {
     "ringcast_view_number": "The number of the view; it rises with each change.",
     "ringcast_is_coordinator": "1 for the member that makes the next view.",
     "ringcast_blocked_senders": "Calls of send that wait for room.",
-    "ringcast_blocked_seconds": "How long the one has waited that waits longest.",
+    "ringcast_blocked_seconds": "Seconds that the longest of these has waited.",
     "ringcast_waits_for": "1 for each member that this sender waits for.",
     "ringcast_suspected": "1 for each member that is suspected to have crashed.",
     "ringcast_acked": "The last of this member's messages that another one has delivered.",

@@ -1,5 +1,7 @@
 """`ringcast top` and `ringcast ui`: lines for a terminal, made of what members have said."""
 
+from collections.abc import Iterator
+
 from ringcast.runtime.live.text import HEADINGS, SORTS, details_of, lines_of, ordered, size_text
 from ringcast.runtime.live.watch import MemberRow, Snapshot, _empty_row
 
@@ -51,7 +53,35 @@ def test_a_healthy_group_says_so() -> None:
     lines = list(lines_of(snapshot(member("ann"), member("bob"))))
     assert "no member waits, is silent or drops anything" in lines
     assert "closed group" in lines[0]
-    assert lines[2].split()[0] == HEADINGS[0]
+    assert lines[4].split()[0] == HEADINGS[0]
+
+
+def test_members_that_need_attention_come_before_the_table() -> None:
+    lines = list(lines_of(snapshot(member("ann", waits_for=["bob"]), member("bob"))))
+    assert lines.index("WAITS    ann waits for bob since 0.0 s") < lines.index(
+        next(line for line in lines if line.startswith(HEADINGS[0]))
+    )
+
+
+def test_a_narrow_terminal_has_the_most_important_columns() -> None:
+    looked_at = snapshot(member("a-member-with-a-name"), member("bob"))
+    for width in (60, 80, 120):
+        table = [line for line in lines_of(looked_at, width=width) if line.startswith("member")]
+        assert len(table[0]) <= width
+        for title in ("rtt ms", "msg/s out", "window", "lag"):
+            assert title in table[0]
+    assert all(title in next(_headings(looked_at)) for title in HEADINGS)
+
+
+def _headings(looked_at: Snapshot) -> Iterator[str]:
+    return (line for line in lines_of(looked_at, width=400) if line.startswith("member"))
+
+
+def test_a_low_terminal_says_how_many_members_are_left_out() -> None:
+    lines = list(lines_of(snapshot(*(member(f"m{n}") for n in range(40))), members_max=5))
+    assert "… and 35 more" in lines
+    assert len(lines) < 20
+    assert "… and" not in "\n".join(lines_of(snapshot(member("a")), members_max=1))
 
 
 def test_members_are_sorted_and_names_cannot_control_the_terminal() -> None:

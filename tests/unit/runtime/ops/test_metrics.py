@@ -54,7 +54,7 @@ def test_metrics_have_the_figures_of_every_role() -> None:
         f"ringcast_transport_receive_buffer{{{OWN}}} 100",
         "# TYPE ringcast_transport_receive_buffer gauge",
         "# TYPE ringcast_dropped_malformed_total counter",
-        "# HELP ringcast_dropped_malformed_total Datagrams that are not right. In datagrams.",
+        "# HELP ringcast_dropped_malformed_total Datagrams that cannot be parsed. In datagrams.",
         "# HELP ringcast_window_low The messages of one sender: delivered by all up to here.",
     ):
         assert expected in lines
