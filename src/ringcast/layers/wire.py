@@ -144,11 +144,11 @@ class WirePart(Part):
 
     def _pack(self, frames: list[tuple[Target, Frame]]) -> list[Datagram]:
         open_bundles: dict[Target, _Bundle] = {}
-        done: list[_Bundle | Data] = []
+        done: list[_Bundle | tuple[Address | None, Data]] = []
         for target, whole in frames:
-            if isinstance(whole, Data) and target is None and self._goes_alone(whole):
-                open_bundles.pop(None, None)
-                done.append(whole)
+            if isinstance(whole, Data) and not isinstance(target, str) and self._goes_alone(whole):
+                open_bundles.pop(target, None)
+                done.append((target, whole))
                 continue
             for frame in self._pieces(whole):
                 head = encode_frame(frame)
@@ -162,15 +162,15 @@ class WirePart(Part):
             if isinstance(item, _Bundle):
                 datagrams.append(self._assemble(item))
             else:
-                datagrams += self._datagrams(item)
+                datagrams += self._datagrams(*item)
         return datagrams
 
     def _pack_one(self, target: Target, frame: Frame) -> list[Datagram]:
         """The usual case when there is little to do."""
         if isinstance(frame, RUNS) and frame.size and not self._full_checksum:
             if isinstance(frame, Data):
-                if target is None and frame.size <= self._budget:
-                    return self._datagrams(frame)
+                if not isinstance(target, str) and frame.size <= self._budget:
+                    return self._datagrams(target, frame)
             elif frame.nbytes <= self._budget and isinstance(target, Address):
                 return [encode_pair(self.group, self.env.me, target, frame)]
         if type(frame) in FIXED_SIZE:
@@ -189,13 +189,14 @@ class WirePart(Part):
         is_uniform = 0 < run.size <= self._budget
         return is_uniform and 2 * run.nbytes > self._budget and not self._full_checksum
 
-    def _datagrams(self, run: Data) -> list[Datagram]:
-        if self._may_pack and run.origin == self.env.me and self._is_packed(run):
+    def _datagrams(self, target: Address | None, run: Data) -> list[Datagram]:
+        is_own = self._may_pack and run.origin == self.env.me
+        if is_own and self._is_packed(run) and target is None:
             trains = encode_packed(self.group, self.env.me, run, self._budget)
             is_cut = self._seal is not None or not self.env.sends_trains
             return list(without_trains(trains) if is_cut else trains)
         step = max(1, self._budget // run.size)
-        return list(encode_run(self.group, self.env.me, run, step))
+        return list(encode_run(self.group, self.env.me, run, step, target))
 
     def _is_packed(self, run: Data) -> bool:
         self._repairs.note(run)

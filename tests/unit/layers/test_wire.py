@@ -168,3 +168,18 @@ def test_a_large_datagram_is_told_to_the_watcher_once() -> None:
         packed(part, (None, Data(VIEW, 0, A, 1, 0, 9, 0, [bytes(1_000)], 1_000, 1_000)))
     assert len(calls) == 1
     assert calls[0] > 1_000
+
+
+def test_runs_are_not_packed_while_members_are_sent_many_messages_again() -> None:
+    part = resized(wire(), 1_472)
+
+    def sent(first: int, count: int, target: Target = None) -> list[Datagram]:
+        payloads = [bytes(1_000)] * count
+        run = Data(VIEW, 0, A, first, 0, 5, 0, payloads, count * 1_000, 1_000)
+        return packed(part, (target, run))
+
+    assert len(sent(1, 20)) == 15, "full datagrams"
+    again = [one for first in range(1, 11) for one in sent(first, 1, B)]
+    assert {one.target for one in again} == {B}
+    assert [len(received([one])) for one in again] == [1] * 10
+    assert len(sent(21, 20)) == 20, "a datagram for each message"

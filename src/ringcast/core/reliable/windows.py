@@ -367,6 +367,10 @@ class ReceiveWindow:
             run = run.part(run.first, run.first + fits - 1)
         # A skip may have taken `handed` past the window: up to there a message is a duplicate.
         end = max(self.end, self.handed)
+        if run.first == self.high + 1 <= run.last <= end:  # It opens and closes no gap.
+            self._store.add(run)
+            self.high = run.last
+            return
         first, last = max(run.first, self.handed + 1), min(run.last, end)
         if run.last > last:
             self._count_overflow(min(len(run), run.last - last))

@@ -51,9 +51,12 @@ PLACEMENT_FRAGMENTS_MIN = 64
 """Fragments of a message for which direct placement is worth while."""
 
 
-def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Datagram]:
-    """Datagrams with up to `step` messages of a run each; all messages have one size."""
-    head = HEADER.pack(MAGIC, VERSION, 0, group, source, EVERYBODY, DATA_SIZE)
+def encode_run(
+    group: int, source: Address, run: Data, step: int, target: Address | None = None
+) -> Iterator[Datagram]:
+    """Datagrams with up to `step` messages of a run each, to the group or to one member; all
+    messages have one size."""
+    head = HEADER.pack(MAGIC, VERSION, 0, group, source, target or EVERYBODY, DATA_SIZE)
     payloads, size, first, low = run.payloads, run.size, run.first, run.low
     common = COMMON.pack(
         Data.code, DATA.size, *run.view, run.start, run.origin, run.sent_at, run.flags, size
@@ -64,7 +67,7 @@ def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Da
             place = PLACE.pack(seqno, low, 1)
             checksum = CHECKSUM.pack(crc32(place, common_checksum))
             yield Datagram(
-                None,
+                target,
                 [b"".join((head, checksum, common, place, header)), piece],
                 DATA_PAYLOADS_AT + size,
             )
@@ -75,7 +78,7 @@ def encode_run(group: int, source: Address, run: Data, step: int) -> Iterator[Da
         place = PLACE.pack(first + begin, low, count)
         checksum = CHECKSUM.pack(crc32(place, common_checksum))
         buffers = [b"".join((head, checksum, common, place)), *part]
-        yield Datagram(None, buffers, DATA_PAYLOADS_AT + count * size)
+        yield Datagram(target, buffers, DATA_PAYLOADS_AT + count * size)
 
 
 def encode_pair(group: int, source: Address, target: Address, run: UnicastData) -> Datagram:
@@ -127,12 +130,13 @@ def read_pair(
 class RunReader:
     """Reads such datagrams one after the other, and joins those that continue each other."""
 
-    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "run")
+    __slots__ = ("_common", "_common_checksum", "_count", "_cut", "_group", "_head", "_me", "run")
 
-    def __init__(self, group: int) -> None:
+    def __init__(self, group: int, me: Address = EVERYBODY) -> None:
+        """me: the member whose own runs are read as well, besides those to the group."""
         self.run: Data | None = None
         """The open run; the receiver that takes it sets this to None."""
-        self._group = group
+        self._group, self._me = group, me
         self._head = self._common = b""
         self._common_checksum = 0
         self._count = 0
@@ -227,7 +231,8 @@ class RunReader:
         ) = DATAGRAM_OF_DATA.unpack_from(datagram)  # fmt: skip
         if (
             (magic, version, flags, group) != (MAGIC, VERSION, 0, self._group)
-            or (target, control_size, length) != (EVERYBODY, DATA_SIZE, DATA.size)
+            or (control_size, length) != (DATA_SIZE, DATA.size)
+            or target not in (EVERYBODY, self._me)
             or source != origin
             or source == EVERYBODY
             or not 0 < size * count == len(datagram) - DATA_PAYLOADS_AT

@@ -53,7 +53,7 @@ class Receiver:
         self._take = take
         self._counters = counters
         self._seal = seal
-        self._runs = RunReader(group)
+        self._runs = RunReader(group, me)
         self._packed = PackedReader(group)
         self._pieces = PieceJoiner()
         self.placement = Placement(group)

@@ -192,9 +192,9 @@ class ReliableMulticast(Layer):
             sent_at=frame.sent_at,
             size=frame.size,
         )
-        in_order = window.handed == window.high
+        missing = 0 if window.handed == window.high else window.gaps.count
         self._hand_up(origin, window.put(run))
-        if not in_order or window.gaps:
+        if window.gaps.count != missing:  # Else no gap has opened or closed.
             self._gaps.note(origin, window)
         self._on_arrived(origin, window, run.nbytes)
         if flush.is_aiming:

@@ -207,10 +207,10 @@ class UnicastLayer(Layer):
             size=frame.size,
         )
         window = inbound.window
-        in_order = window.handed == window.high
+        missing = 0 if window.handed == window.high else window.gaps.count
         inbound.known = max(inbound.known, run.last)
         self._hand_up(window.put(run))
-        if not in_order or window.gaps:
+        if window.gaps.count != missing:  # Else no gap has opened or closed.
             self._gap_requester.note_gaps(inbound.repair)
         inbound.arrived_bytes += run.nbytes
         if inbound.arrived_bytes >= ACK_BYTES:

@@ -29,6 +29,19 @@ def test_a_datagram_knows_its_size() -> None:
         assert one.nbytes == sum(map(len, one.buffers))
 
 
+def test_a_run_that_is_sent_again_to_one_member_is_read_by_that_member_only() -> None:
+    run = a_run(6, 10)
+    sent = [b"".join(one.buffers) for one in encode_run(GROUP, SOURCE, run, 3, TARGET)]
+    assert {one.target for one in encode_run(GROUP, SOURCE, run, 3, TARGET)} == {TARGET}
+    assert sent[0] == b"".join(encode(GROUP, SOURCE, [a_run(3, 10)], target=TARGET))
+    reader = RunReader(GROUP, TARGET)
+    assert reader.start(sent[0], VIEW)
+    assert reader.extend(sent[1])
+    assert reader.run == run
+    assert not RunReader(GROUP, SOURCE).start(sent[0], VIEW)
+    assert not RunReader(GROUP).start(sent[0], VIEW)
+
+
 def test_segments_of_one_run_are_joined_at_once() -> None:
     run = a_run(12, 10)
     sent = datagrams(run, 3)

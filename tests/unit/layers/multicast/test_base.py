@@ -1,10 +1,14 @@
 """What every reliable multicast does with messages of strangers, with repairs and announcements."""
 
+import pytest
+
 from ringcast.core.model.address import Address
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import ViewId
+from ringcast.core.reliable.windows import ReceiveWindow
 from ringcast.core.wire.frames import Data, Last, Nak
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
+from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.unicast import Unicast
 from tests.unit.harness import Net
 from tests.unit.layers.ladder import A, B, C, Climber, climbers
@@ -44,6 +48,24 @@ def test_messages_of_a_later_view_wait_only_if_their_sender_brings_them() -> Non
     assert a.env.counters["dropped_not_member"] == 1
     a.receive(data(a, STRANGER, number(a) + 1), STRANGER)
     assert layer._early.parked_bytes > 0
+
+
+def test_what_arrives_behind_a_gap_costs_no_look_at_the_gaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, (a, _, _) = group()
+    missing: list[int] = []
+    note = SenderGaps.note
+
+    def count(gaps: SenderGaps, sender: Address, window: ReceiveWindow) -> None:
+        missing.append(window.gaps.count)
+        note(gaps, sender, window)
+
+    monkeypatch.setattr(SenderGaps, "note", count)
+    for first in (1, 3, 4, 6, 7, 2, 5):
+        a.receive(data(a, B, number(a), first), B)
+    assert missing == [1, 2, 1, 0]
+    assert a.get(NakAck4Layer).windows[B].handed == 7
 
 
 def test_messages_that_are_sent_again_are_counted() -> None:
