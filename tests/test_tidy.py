@@ -465,11 +465,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (files_too_long, "src/ringcast/a.py", "\n" * LINES_MAX),
     (functions_too_long, "bench/a.py", "def f():\n" + "    f()\n" * (FUNCTION_LINES_MAX - 1)),
     (imports_upwards, "src/ringcast/spark/a.py", "from ringcast import presets\nimport ringcast\n"),
-    (
-        imports_upwards_in_package,
-        "src/ringcast/sim/a.py",
-        "import ringcast.sim.text.b\n",
-    ),
+    (imports_upwards_in_package, "src/ringcast/sim/a.py", "import ringcast.sim.text.b\n"),
     (imports_sideways, "src/ringcast/layers/multicast/a.py", "from .base import Base\n"),
     (imports_sideways, "src/ringcast/control/membership/a.py", "from .joiner import Joiner\n"),
     (impure_imports, "src/ringcast/ringbuffer/ring.py", "import threading\n"),
