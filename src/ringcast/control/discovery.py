@@ -47,6 +47,8 @@ PLACES_MAX = 256
 """How many suggested places are remembered; more of them come from nowhere but a mistake."""
 NAME_SHOWN = 24
 """Characters of a member's name in answers to processes outside the view."""
+HOST_MAX = 255
+"""Characters of the name of a host."""
 SHOWN_MAX = 5
 """How many places are named in a sentence."""
 
@@ -389,9 +391,10 @@ def renamed_choice(when_alone: str, alone: str | None, call: str) -> str:
 
 
 def is_endpoint(text: str) -> bool:
-    """Whether a text has a host and a port."""
+    """Whether a text has a host and a port; others may write any text into a shared directory."""
     host, _, port = text.rpartition(":")
-    return bool(host) and is_port(port)
+    is_host = 0 < len(host) <= HOST_MAX and host != "[]" and host.isprintable()
+    return is_host and host.startswith("[") == host.endswith("]") and is_port(port)
 
 
 def is_port(text: str) -> bool:
