@@ -139,6 +139,8 @@ class DiscoveryPart(Part):
         self._yields = 0
         """How often in a row the question for partitions was put off."""
         self._former: dict[Address, Peer] = {}
+        self._at_endpoint: dict[str, list[Peer]] = {}
+        """The members of the view by their endpoints."""
         self._sightings: dict[str, Sighting] = {}
         """What is known of the name and of the directory, once it was looked up."""
         self._looks_due = {way for way in (spec.dns, spec.file, *spec.methods) if way}
@@ -161,6 +163,10 @@ class DiscoveryPart(Part):
         if old is not None and not self.spec.multicast:
             self._former.update({p.address: p for p in old.peers if p.address in installation.left})
         self.env.timers.cancel(self, "answer")
+        self._at_endpoint = {}
+        for peer in view.peers:
+            if peer.endpoint:
+                self._at_endpoint.setdefault(peer.endpoint, []).append(peer)
         kept = [peer for peer in self._former.values() if peer.address not in view]
         self._former = {peer.address: peer for peer in kept[-FORMER_MAX:]}
 
@@ -345,13 +351,13 @@ class DiscoveryPart(Part):
         elif frame.view == NO_VIEW and source not in view:
             self._answer_later(view)
         if view is not None:
-            self._look_for_former_life(frame.peer, view)
+            self._look_for_former_life(frame.peer)
         self._membership.found(frame.peer, frame.view, frame.peer)
 
-    def _look_for_former_life(self, newcomer: Peer, view: View) -> None:
+    def _look_for_former_life(self, newcomer: Peer) -> None:
         """A new process at the endpoint of a member: the member has probably crashed."""
-        for peer in view.peers:
-            if peer.endpoint and peer.endpoint == newcomer.endpoint and peer != newcomer:
+        for peer in self._at_endpoint.get(newcomer.endpoint, ()):
+            if peer != newcomer:
                 self._failure.hint(peer.address, is_refusal=True)
 
     def _answer_later(self, view: View) -> None:
