@@ -5,7 +5,8 @@ coordinator may have crashed without anybody knowing yet: a joiner that asks by 
 admitted hears one of the next members in rank, after a back-off; that answer goes to all, so that
 the others do not repeat it. A coordinator goes on asking now and then, which is how partitions find
 each other again. A question names its sender, so that two joiners hear of each other without an
-answer.
+answer. A joiner that the coordinator itself has answered puts its next question to that one alone:
+many joiners that wait for a view must not keep all members busy with their questions.
 
 The runtime looks at names and directories, and reports what it has seen (`suggest`).
 """
@@ -144,6 +145,8 @@ class DiscoveryPart(Part):
         self._sightings: dict[str, Sighting] = {}
         """What is known of the name and of the directory, once it was looked up."""
         self._looks_due = {way for way in (spec.dns, spec.file, *spec.methods) if way}
+        self._answered_by: Address | None = None
+        """The coordinator, if it has answered this joiner since its last question."""
         self._decide_at = 0.0
         """When those have had time to answer that were suggested."""
         self._turn = 0
@@ -173,14 +176,14 @@ class DiscoveryPart(Part):
     # What the membership asks (ports.Search) -----------------------------------------------------
 
     def search(self, view: ViewId) -> None:
-        self._view, self._searching = view, True
+        self._view, self._searching, self._answered_by = view, True, None
         self._search_began = self.env.now
         self._ask()
 
     def pause(self) -> None:
         # Each view calls this: one after the other must not put the next question off.
         if self._searching or not self.env.timers.is_set(self, "ask"):
-            self._searching = False
+            self._searching, self._answered_by = False, None
             self._later()
 
     def soon(self, seconds: float) -> None:
@@ -303,6 +306,11 @@ class DiscoveryPart(Part):
 
     def _ask(self) -> None:
         self._yields = 0
+        coordinator, self._answered_by = self._answered_by, None
+        if coordinator is not None:
+            self.env.out.send(Discover(self.env.peer, self._view, 1), coordinator)
+            self._later()
+            return
         if self.spec.multicast:
             self.env.out.send(Discover(self.env.peer, self._view, 0))
         for seed in self.spec.seeds:
@@ -329,6 +337,8 @@ class DiscoveryPart(Part):
             self.env.out.learn(frame.coordinator)
             if self._control.view is not None and source in self._control.view:
                 self.env.timers.cancel(self, "answer")  # One answer is enough.
+            if self._searching and frame.view != NO_VIEW and frame.coordinator.address == source:
+                self._answered_by = source
             if not self.resting:
                 self._membership.found(
                     frame.peer, frame.view, frame.coordinator, frame.cookie, frame.echo
