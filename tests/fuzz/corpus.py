@@ -3,11 +3,13 @@ something; the fuzzer finds the others."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
 
+import ringcast
 from ringcast import presets
 from ringcast.core.model.view import NO_VIEW
 from ringcast.core.wire.codec import encode
@@ -16,6 +18,7 @@ from ringcast.core.wire.frames import Data
 from ringcast.core.wire.layout import FRAME_SIZE, HEADER_SIZE
 from ringcast.journal.format.coverage import NOTHING
 from ringcast.journal.format.log_records import Header, header_record, run_record, skip_record
+from ringcast.runtime.member.stats import member_report
 from ringcast.runtime.net.connection import LENGTH, encode_hello
 from ringcast.services.messages import (
     Answer,
@@ -33,6 +36,7 @@ from ringcast.sim import World
 from ringcast.sim.swarm import hostile
 from ringcast.trace.schema import Row
 from ringcast.trace.table import write_rows
+from ringcast.transports import Memory
 from tests.fuzz.targets import GROUP, STRANGER, VIEW, joined
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -71,7 +75,19 @@ def inputs() -> dict[str, list[bytes]]:
         "journal": [joined(_log()), *_wrong_logs(), *_manifests()],
         "trace": [_trace(), b""],
         "spec": [presets.PRESETS[name]().to_toml().encode() for name in ("lan", "stable", "bulk")],
+        "report": [_report(), b"[]", b'{"pid": NaN}'],
+        "directory": [_notice("host:7"), _notice("\x1b:7"), _notice("h]:7"), _notice(7)],
     }
+
+
+def _report() -> bytes:
+    with ringcast.sync.join("fuzz", presets.loopback().replace(Memory()), name="a") as group:
+        told = json.loads(json.dumps(member_report(group._member, group._member.began + 1.0)))
+    return json.dumps({**told, "pid": 7, "me": "1"}, sort_keys=True).encode()
+
+
+def _notice(endpoint: object) -> bytes:
+    return json.dumps({"group": "g", "name": "n", "endpoint": endpoint}).encode()
 
 
 def _run(first: int, count: int, size: int) -> bytes:

@@ -9,6 +9,7 @@ import io
 import socket
 import struct
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -28,7 +29,10 @@ from ringcast.errors import ConfigError, Malformed, RemoteError
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.log_records import FRAME, read_log
 from ringcast.journal.format.manifest import read_removed, read_segment
+from ringcast.runtime.discovery.directory_discovery import notice_in
+from ringcast.runtime.live.reports import read_report
 from ringcast.runtime.net.connection import Connection, ReadBuffer
+from ringcast.runtime.net.endpoints import split_endpoint
 from ringcast.runtime.net.stream.broken import Broken
 from ringcast.services.messages import read
 from ringcast.sim import World
@@ -232,6 +236,22 @@ def spec(data: bytes) -> None:
         assert StackSpec.from_toml(made.to_toml()) == made
 
 
+def report(data: bytes) -> None:
+    """A report for the live view is read, or refused."""
+    for content in (data, zlib.compress(data, 0)):
+        with suppress(ValueError):
+            read_report(content)
+
+
+def directory(data: bytes) -> None:
+    """What others write into a shared directory is an endpoint, or nothing."""
+    group, name, endpoint = notice_in(data)
+    if endpoint:
+        split_endpoint(endpoint)
+        f"{group} {name}".encode(errors="replace")
+        endpoint.encode()
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
@@ -245,5 +265,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         journal,
         trace,
         spec,
+        report,
+        directory,
     )
 }

@@ -8,11 +8,13 @@ to the member: its view, its members, itself.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from types import FrameType
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,6 +37,9 @@ from tests.properties.test_hostile import (
     slowness,
 )
 from tests.seeds import quick_first
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 GROUP = group_id("sim")
 STRANGER = Address(0xBAD)
@@ -227,3 +232,64 @@ def test_the_largest_runs_of_a_hostile_sender_are_bounded(
     if is_pair:
         run = UnicastData(7, 1, 0, 0, 0, payloads, size * messages)
     check_cost(target, datagram(run))
+
+
+# In large groups ---------------------------------------------------------------------------------
+
+SMALL, LARGE = 3, 40
+LINES_MORE = 300
+"""Lines that a datagram may cost more in the larger group: fewer than one per frame and member."""
+
+
+@pytest.fixture(scope="module")
+def groups() -> list[World]:
+    """A group of a few members, and one of many."""
+    worlds = [World(1, presets.lan(), keep=False) for _ in range(2)]
+    for world, size in zip(worlds, (SMALL, LARGE), strict=True):
+        world.join(*(f"m{number}" for number in range(size)))
+        world.settle()
+    return worlds
+
+
+def lines(world: World, data: bytes) -> int:
+    """Lines of code that the coordinator runs for a datagram."""
+    stack, count = world.members["m0"].stack, 0
+    assert stack.view is not None
+
+    def trace(frame: FrameType, event: str, argument: object) -> TraceFunction:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        stack.receive([data], world.now)
+        stack.learned.clear()
+        stack.drain()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FRAME_TYPES.values() if kind not in RUNS], ids=lambda kind: kind.kind
+)
+def test_a_strangers_datagram_costs_no_more_in_a_larger_group(
+    groups: list[World], kind: type[Frame]
+) -> None:
+    made = datagram_of(kind, 1, datagram)
+    assert made is not None
+    few, many = (lines(world, made) for world in groups)
+    assert many <= few + LINES_MORE
+
+
+@pytest.mark.parametrize("view", [NO_VIEW, ViewId(9, STRANGER)])
+@pytest.mark.parametrize("direct", [0, 1])
+def test_questions_of_a_stranger_cost_no_more_in_a_larger_group(
+    groups: list[World], view: ViewId, direct: int
+) -> None:
+    question = Discover(Peer(STRANGER, "", "somewhere:7"), view, direct)
+    few, many = (lines(world, datagram(*[question] * FRAMES_MAX)) for world in groups)
+    assert few > FRAMES_MAX
+    assert many <= few + LINES_MORE

@@ -297,3 +297,26 @@ def test_the_questions_of_many_groups_that_meet_grow_with_their_number() -> None
         return len(seen)
 
     assert answers(32) < 8 * answers(8), "each with each would be 16 times as many"
+
+
+def test_a_joiner_that_waits_for_its_view_asks_the_coordinator_alone() -> None:
+    world = World(1, presets.lan())
+    world.join(*"abc")
+    world.drop(lambda seen: seen.kind == "JOIN")  # So that no view comes.
+    asked: list[str] = []
+
+    def note(seen: FrameInFlight) -> bool:
+        if seen.kind == "DISCOVER" and seen.source == "d":
+            asked.append(seen.target)
+        return False
+
+    world.drop(note)
+    world.start("d")
+    world.run(5.0)
+    assert asked[:3] == ["a", "b", "c"], "the first question goes to all"
+    assert len(asked) > 8
+    assert set(asked[3:]) == {"a"}
+    asked.clear()
+    world.members["a"].crash()
+    world.run_until(lambda: "b" in asked, 5.0)
+    assert asked.count("b") == 1, "it no longer answers, and all are asked again"

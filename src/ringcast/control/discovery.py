@@ -5,7 +5,8 @@ coordinator may have crashed unnoticed: a joiner that asks by multicast and is n
 admitted hears one of the next members in rank, after a back-off; that answer goes to all, so that
 the others do not repeat it. A coordinator goes on asking now and then, which is how partitions find
 each other again. A question names its sender, so that two joiners hear of each other without an
-answer.
+answer. A joiner that the coordinator itself has answered puts its next question to that one alone:
+many joiners that wait for a view must not keep all members busy with their questions.
 
 The runtime looks at names and directories, and reports what it has seen (`suggest`).
 """
@@ -48,6 +49,8 @@ PLACES_MAX = 256
 """How many suggested places are remembered; more of them come from nowhere but a mistake."""
 NAME_SHOWN = 24
 """Characters of a member's name in answers to processes outside the view."""
+HOST_MAX = 255
+"""Characters of the name of a host."""
 SHOWN_MAX = 5
 """How many places are named in a sentence."""
 
@@ -138,9 +141,13 @@ class DiscoveryPart(Part):
         self._yields = 0
         """How often in a row the question for partitions was put off."""
         self._former: dict[Address, Peer] = {}
+        self._at_endpoint: dict[str, list[Peer]] = {}
+        """The members of the view by their endpoints."""
         self._sightings: dict[str, Sighting] = {}
         """What is known of the name and of the directory, once it was looked up."""
         self._looks_due = {way for way in (spec.dns, spec.file, *spec.methods) if way}
+        self._answered_by: Address | None = None
+        """The coordinator, if it has answered this joiner since its last question."""
         self._decide_at = 0.0
         """When those have had time to answer that were suggested."""
         self._turn = 0
@@ -162,20 +169,24 @@ class DiscoveryPart(Part):
         if old is not None and not self.spec.multicast:
             self._former.update({p.address: p for p in old.peers if p.address in installation.left})
         self.env.timers.cancel(self, "answer")
+        self._at_endpoint = {}
+        for peer in view.peers:
+            if peer.endpoint:
+                self._at_endpoint.setdefault(peer.endpoint, []).append(peer)
         kept = [peer for peer in self._former.values() if peer.address not in view]
         self._former = {peer.address: peer for peer in kept[-FORMER_MAX:]}
 
     # What the membership asks (ports.Search) -----------------------------------------------------
 
     def search(self, view: ViewId) -> None:
-        self._view, self._searching = view, True
+        self._view, self._searching, self._answered_by = view, True, None
         self._search_began = self.env.now
         self._ask()
 
     def pause(self) -> None:
         # Each view calls this: one after the other must not put the next question off.
         if self._searching or not self.env.timers.is_set(self, "ask"):
-            self._searching = False
+            self._searching, self._answered_by = False, None
             self._later()
 
     def soon(self, seconds: float) -> None:
@@ -298,6 +309,11 @@ class DiscoveryPart(Part):
 
     def _ask(self) -> None:
         self._yields = 0
+        coordinator, self._answered_by = self._answered_by, None
+        if coordinator is not None:
+            self.env.out.send(Discover(self.env.peer, self._view, 1), coordinator)
+            self._later()
+            return
         if self.spec.multicast:
             self.env.out.send(Discover(self.env.peer, self._view, 0))
         for seed in self.spec.seeds:
@@ -324,6 +340,8 @@ class DiscoveryPart(Part):
             self.env.out.learn(frame.coordinator)
             if self._control.view is not None and source in self._control.view:
                 self.env.timers.cancel(self, "answer")  # One answer is enough.
+            if self._searching and frame.view != NO_VIEW and frame.coordinator.address == source:
+                self._answered_by = source
             if not self.resting:
                 self._membership.found(
                     frame.peer, frame.view, frame.coordinator, frame.cookie, frame.echo
@@ -346,13 +364,13 @@ class DiscoveryPart(Part):
         elif frame.view == NO_VIEW and source not in view:
             self._answer_later(view)
         if view is not None:
-            self._look_for_former_life(frame.peer, view)
+            self._look_for_former_life(frame.peer)
         self._membership.found(frame.peer, frame.view, frame.peer)
 
-    def _look_for_former_life(self, newcomer: Peer, view: View) -> None:
+    def _look_for_former_life(self, newcomer: Peer) -> None:
         """A new process at the endpoint of a member: the member has probably crashed."""
-        for peer in view.peers:
-            if peer.endpoint and peer.endpoint == newcomer.endpoint and peer != newcomer:
+        for peer in self._at_endpoint.get(newcomer.endpoint, ()):
+            if peer != newcomer:
                 self._failure.hint(peer.address, is_refusal=True)
 
     def _answer_later(self, view: View) -> None:
@@ -397,9 +415,10 @@ def renamed_choice(when_alone: str, alone: str | None, call: str) -> str:
 
 
 def is_endpoint(text: str) -> bool:
-    """Whether a text has a host and a port."""
+    """Whether a text has a host and a port; others may write any text into a shared directory."""
     host, _, port = text.rpartition(":")
-    return bool(host) and is_port(port)
+    is_host = 0 < len(host) <= HOST_MAX and host != "[]" and host.isprintable()
+    return is_host and host.startswith("[") == host.endswith("]") and is_port(port)
 
 
 def is_port(text: str) -> bool:

@@ -38,6 +38,7 @@ from ringcast.core.stack.ports import Control, Numbering, Ports, Taker, Tracker
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.stack.timers import NEVER
+from ringcast.core.wire.fields import ITEMS_MAX
 from ringcast.core.wire.fragments import WHOLE, read_header
 from ringcast.core.wire.frames import Frame, Unacked, Whole
 from ringcast.core.wire.layout import HEADER_SIZE
@@ -207,7 +208,7 @@ class LargeMessagesLayer(Layer):
             message.due = now + self.spec.ack_timeout
             for member in message.missing:
                 named.setdefault(member, []).append(message.last)
-        most = max(1, (self.env.mtu - HEADER_SIZE - 64) // 8)
+        most = max(1, min(ITEMS_MAX, (self.env.mtu - HEADER_SIZE - 64) // 8))
         for member in sorted(named):
             self.env.counters["reminders"] += 1
             self.env.out.send(Unacked(tuple(named[member][:most])), member)

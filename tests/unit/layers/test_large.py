@@ -8,6 +8,7 @@ import pytest
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
 from ringcast.core.model.events import Skipped, Undelivered
+from ringcast.core.wire.codec import decode_frame, encode_frame
 from ringcast.core.wire.frames import Ack, Data, Nak, Unacked, Whole
 from ringcast.errors import ConfigError
 from ringcast.layers.fragment.layer import Fragment, FragmentLayer
@@ -435,3 +436,16 @@ def test_frames_of_strangers_and_about_nothing_change_nothing() -> None:
 def test_settings_that_make_no_sense_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         LargeMessages(**{name: 0})
+
+
+def test_a_reminder_names_no_more_messages_than_a_frame_may_list() -> None:
+    large = LargeMessages(max_unacked=9_000)
+    _, (a, _) = climbers(2, large, Fragment(), NakAck4(retain=False), Unicast(), mtu=520_000)
+    layer = a.get(LargeMessagesLayer)
+    for last in range(1, 6_001):
+        layer.sent(last)
+    a.env.now += 2 * large.ack_timeout
+    layer.on_timer("remind")
+    (reminder,) = [frame for _, frame in a.env.out.frames if isinstance(frame, Unacked)]
+    assert decode_frame(encode_frame(reminder)) == reminder
+    assert len(reminder.seqnos) > 4_000

@@ -12,6 +12,7 @@ from ringcast.control.membership.change import Change
 from ringcast.control.membership.component import Component
 from ringcast.control.membership.merging import Merging
 from ringcast.control.membership.publication import Publication
+from ringcast.control.membership.view_size import ViewSize, full
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import NO_VIEW, ViewId
 from ringcast.core.wire.frames import (
@@ -151,6 +152,7 @@ class Coordinator(Component):
 
     def on_gather_timer(self) -> None:
         """Requests have had time to arrive: begin a change, if one is still needed."""
+        self._turn_away()
         if self._is_needed:
             self._start()
 
@@ -180,12 +182,22 @@ class Coordinator(Component):
         merges = self._merging.leads
         return bool(self._gone or self._joins or self._leaves or merges)
 
+    def _turn_away(self) -> None:
+        """Refuse the joiners for which the view has no room, and say so to them."""
+        size = ViewSize(self.view.peers)
+        for joiner, peer in list(self._joins.items()):
+            if joiner not in self.view and not size.takes((peer,)):
+                del self._joins[joiner]
+                self.env.counters["refused_full"] += 1
+                self.env.out.send(Evict(joiner, full()), joiner)
+
     # Making it -----------------------------------------------------------------------------------
 
     def _start(self, merge: Merge | None = None) -> None:
         """Ask all that go on to stop; with `merge`, for the view of another coordinator."""
         if self.change is not None and self.change.leader is not None:
             self._merging.pause.failed()  # The members here were stopped for nothing.
+        self._turn_away()
         gone = self._gone
         change = Change(
             self._proposal() if merge is None else merge.proposal,
@@ -196,7 +208,9 @@ class Coordinator(Component):
             None if merge is None else merge.proposal.coordinator,
         )
         if merge is None:
-            self._merging.begin(change.proposal)
+            gone = {*change.departed, *change.leavers}
+            size = ViewSize((*change.survivors, *change.joiners), endings=len(gone))
+            self._merging.begin(change.proposal, size)
         if self.part.participant.pending is not None:
             self._publication.withdraw()
         self.change = change

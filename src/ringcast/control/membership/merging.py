@@ -8,9 +8,11 @@ not answer in time is left out, and the next search finds it again.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ringcast.control.membership.merge_pause import MergePause
+from ringcast.control.membership.view_size import GROUPS_MAX, ViewSize
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Merge, MergeReady, Refused
@@ -43,6 +45,8 @@ class Merging:
         self._proposal: ViewId | None = None
         self._asked: dict[Address, int] = {}
         self._ready: dict[Address, MergeReady] = {}
+        self._size = ViewSize(())
+        """Of the view that is proposed, with the groups that are ready."""
         self._has_asked = False
         """Whether any group was asked for the proposal."""
         self.pause = MergePause(part.env)
@@ -82,12 +86,14 @@ class Merging:
         """The highest view number of the others."""
         return max((other.view.number for other in self._others.values()), default=0)
 
-    def begin(self, proposal: ViewId) -> None:
-        """A change of the own group begins; if this coordinator leads, it asks the others to
-        join."""
+    def begin(self, proposal: ViewId, size: ViewSize) -> None:
+        """A change of the own group, to a view of this size, begins; if this coordinator leads, it
+        asks the others to join."""
         self._proposal, self._asked, self._ready = proposal, {}, {}
+        self._size = size
         if self.leads:
-            self._asked = {address: 0 for address in self._others if self._env.me < address}
+            led = (address for address in self._others if self._env.me < address)
+            self._asked = dict.fromkeys(islice(led, GROUPS_MAX), 0)
             self.repeat()
         self._has_asked = bool(self._asked)
 
@@ -112,12 +118,16 @@ class Merging:
             return False
         if isinstance(frame, Refused):
             self._leave_out(source)
+        elif source in self._ready:  # It asks whether the merge is still under way.
+            self._env.out.send(
+                Merge(frame.proposal, self._others[source].view, self._env.fingerprint), source
+            )
         elif len(frame.peers) == len(frame.starts):
-            if source in self._ready:  # It asks whether the merge is still under way.
-                self._env.out.send(
-                    Merge(frame.proposal, self._others[source].view, self._env.fingerprint), source
-                )
-            self._ready[source] = frame
+            if self._size.takes(frame.peers, len(frame.section.endings)):
+                self._ready[source] = frame
+            else:
+                self._env.counters["refused_full"] += 1
+                self._leave_out(source)
         assert self._ready.keys() <= self._asked.keys() <= self._others.keys()
         return True
 

@@ -123,6 +123,7 @@ for _name, _unit, _about in (
     ("received_datagrams", "datagrams", "Datagrams received."),
     ("received_strangers", "datagrams", "Datagrams of processes that are not in the view."),
     ("refused_connections", "connections", "Connections refused, since there were too many."),
+    ("refused_full", "frames", "Joiners, and groups to merge with, for which a view had no room."),
     ("refused_stack", "frames", "Requests to join or merge of members with another stack."),
     ("released", "members", "Members that this sender stopped waiting for."),
     ("reminders", "frames", "Reminders to ack a large message."),

@@ -182,11 +182,11 @@ def _read(path: Path, now: float) -> Notice | None:
         return None
     finally:
         os.close(fd)
-    return Notice(*_parse(data), now - found.st_mtime)
+    return Notice(*notice_in(data), now - found.st_mtime)
 
 
-def _parse(data: bytes) -> tuple[str, str, str]:
-    """Group, name and endpoint; empty when the file does not have them."""
+def notice_in(data: bytes) -> tuple[str, str, str]:
+    """Group, name and endpoint of a file's content; empty when it does not have them."""
     try:
         fields = json.loads(data if len(data) <= SIZE_MAX else b"")
         group, name, endpoint = fields["group"], fields["name"], fields["endpoint"]

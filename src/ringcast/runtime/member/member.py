@@ -222,12 +222,14 @@ class Member:
     def _transmit(self) -> None:
         out, view = self._out, self.stack.view
         if out.learned:
-            members = {} if view is None else {peer.address: peer for peer in view.peers}
             for peer in out.learned:
-                if peer.address != self.peer.address:
+                if view is not None and peer.address in view:
                     # A stranger may claim any address: the view knows where its members are.
-                    known = members.get(peer.address)
-                    self.transport.learn(known or peer, is_claim=known is None)
+                    known = view.peers[view.rank(peer.address)]
+                    if known.address != self.peer.address:
+                        self.transport.learn(known)
+                elif peer.address != self.peer.address:
+                    self.transport.learn(peer, is_claim=True)
             out.learned.clear()
         if out.frames:
             datagrams = self.stack.drain()

@@ -13,9 +13,6 @@ from ringcast.runtime.member.blocked_senders import names
 if TYPE_CHECKING:
     from ringcast.runtime.member.member import Member
 
-UNPACKED_MAX = 4_000_000
-"""Bytes of a report at the most, before it was compressed."""
-
 
 class PeerStats(TypedDict):
     """One member of the view."""
@@ -154,18 +151,6 @@ def member_report(member: Member, now: float) -> MemberReport:
 def packed(report: MemberReport) -> bytes:
     """A report as it travels."""
     return zlib.compress(json.dumps(report).encode(), 1)
-
-
-def unpacked(content: bytes) -> MemberReport:
-    """A report that has arrived. Raises ValueError."""
-    try:
-        opener = zlib.decompressobj()
-        report = json.loads(opener.decompress(content, UNPACKED_MAX))
-    except (zlib.error, RecursionError) as error:
-        raise ValueError("the report cannot be read") from error
-    if not isinstance(report, dict):
-        raise ValueError("the report is not an object")
-    return cast(MemberReport, report)
 
 
 def _peers(stack: Stack) -> list[PeerStats]:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ringcast.control.discovery import is_port
+from ringcast.control.discovery import is_endpoint
 from ringcast.core.model.address import Address
 from ringcast.errors import ConfigError
 
@@ -46,11 +46,10 @@ _SIOCGIFADDR = 0x8915
 
 def split_endpoint(endpoint: str) -> tuple[str, int]:
     """Host and port. Raises ConfigError."""
-    host, colon, port = endpoint.rpartition(":")
-    is_open, is_closed = host.startswith("["), host.endswith("]")
-    if not colon or not host or not is_port(port) or is_open != is_closed:
+    if not is_endpoint(endpoint):
         shown = endpoint if len(endpoint) <= SHOWN_MAX else f"{endpoint[:SHOWN_MAX]}…"
         raise ConfigError(f'"{shown}" is not an endpoint: give "host:port", a port from 1 to 65535')
+    host, _, port = endpoint.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

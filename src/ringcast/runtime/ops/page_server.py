@@ -47,7 +47,7 @@ class PageServer:
             page = staticmethod(answer)
 
         try:
-            server = _SixServer if ":" in host else HTTPServer
+            server = _SixServer if ":" in host else _Server
             self._server = server((host, port), Handler)
         except OSError as error:
             raise ConfigError(
@@ -73,7 +73,13 @@ class PageServer:
             self._server.handle_request()
 
 
-class _SixServer(HTTPServer):
+class _Server(HTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Note a client that has gone in the middle; without this, a traceback is printed."""
+        log.debug("a request of %s has failed", client_address, exc_info=True)
+
+
+class _SixServer(_Server):
     address_family = socket.AF_INET6
 
 

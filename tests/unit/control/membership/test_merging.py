@@ -1,6 +1,10 @@
 """Merging: the coordinator with the lowest address leads, and asks a few times."""
 
+import pytest
+
+from ringcast.control.membership import view_size
 from ringcast.control.membership.merging import ASKED_MAX, OTHERS_MAX, Merging
+from ringcast.control.membership.view_size import GROUPS_MAX, ViewSize
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import MergeReady, Refused, Section
@@ -39,7 +43,7 @@ def test_a_leader_that_is_not_heard_of_any_more_does_not_count() -> None:
 
 def test_all_groups_have_to_answer() -> None:
     bench, merging = merging_of(8, 9)
-    merging.begin(PROPOSAL)
+    merging.begin(PROPOSAL, ViewSize(()))
     assert bench.kinds() == ["MERGE to 8", "MERGE to 9"]
     assert merging.on_answer(ready(9), Address(9))
     before = merging.ready
@@ -50,7 +54,7 @@ def test_all_groups_have_to_answer() -> None:
 
 def test_a_group_that_does_not_answer_is_left_out() -> None:
     bench, merging = merging_of(9)
-    merging.begin(PROPOSAL)
+    merging.begin(PROPOSAL, ViewSize(()))
     for _ in range(ASKED_MAX):
         merging.repeat()
     assert bench.kinds() == ["MERGE to 9"] * ASKED_MAX
@@ -60,13 +64,13 @@ def test_a_group_that_does_not_answer_is_left_out() -> None:
 
 def test_answers_to_another_proposal_do_not_count() -> None:
     _, merging = merging_of(9)
-    merging.begin(ViewId(21, Address(ME)))
+    merging.begin(ViewId(21, Address(ME)), ViewSize(()))
     assert not merging.on_answer(ready(9), Address(9))
 
 
 def test_a_group_that_asks_whether_the_merge_goes_on_is_told() -> None:
     bench, merging = merging_of(9)
-    merging.begin(PROPOSAL)
+    merging.begin(PROPOSAL, ViewSize(()))
     merging.on_answer(ready(9), Address(9))
     bench.sent()
     merging.on_answer(ready(9), Address(9))
@@ -78,16 +82,27 @@ def test_other_groups_are_bounded() -> None:
     assert len(merging._others) == OTHERS_MAX
     merging.found(peer(100), ViewId(9, Address(100)))
     assert merging.number == 9  # Those that are known go on.
-    merging.begin(PROPOSAL)
-    assert len(bench.env.out.frames) == OTHERS_MAX
+    merging.begin(PROPOSAL, ViewSize(()))
+    assert len(bench.env.out.frames) == GROUPS_MAX
 
 
 def test_a_group_that_refuses_after_it_was_ready_is_left_out_and_the_others_are_waited_for() -> (
     None
 ):
     _, merging = merging_of(8, 9)
-    merging.begin(PROPOSAL)
+    merging.begin(PROPOSAL, ViewSize(()))
     merging.on_answer(ready(9), Address(9))
     merging.on_answer(Refused(PROPOSAL, OTHER, OTHER), Address(9))
     assert not merging.ready, "member 8 has not answered"
     assert merging.answers == []
+
+
+def test_a_group_that_has_no_room_in_the_view_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_size, "MEMBERS_MAX", 3)
+    bench, merging = merging_of(8, 9)
+    merging.begin(PROPOSAL, ViewSize((peer(1), peer(2))))
+    assert merging.on_answer(ready(9), Address(9))
+    assert merging.on_answer(ready(8), Address(8))
+    assert merging.ready
+    assert [answer.peers for answer in merging.answers] == [(peer(9),)]
+    assert bench.env.counters["refused_full"] == 1

@@ -92,6 +92,24 @@ def test_what_others_put_there_keeps_no_member_from_being_found(tmp_path: Path) 
     assert [notice.endpoint for notice in one.read(60.0)] == ["10.0.0.5:7"]
 
 
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        *("\x1b[2J:7", "a\nb:7", "\ud800:7", "a\0b:7", f"{'h' * 256}:7"),
+        *("h]:7", "[h:7", "[:7", "[]:7"),
+        *("host:\u0667", "host:-7", "host: 7", "host:7 ", "host:" + "7" * 1_000, ":7"),
+        *(7, None, ["h:7"]),
+    ],
+)
+def test_an_endpoint_that_no_member_has_is_passed_over(tmp_path: Path, endpoint: object) -> None:
+    """It would be looked up, and shown to people."""
+    one = entry(tmp_path, 5)
+    text = json.dumps({"group": "g", "name": "n", "endpoint": endpoint})
+    (tmp_path / f"{1:016x}.member").write_text(text)
+    assert [notice.endpoint for notice in one.read(60.0)] == ["10.0.0.5:7"]
+    assert [notice.endpoint for notice in read_notices(str(tmp_path))] == ["10.0.0.5:7"]
+
+
 def test_many_files_of_others_keep_no_member_from_being_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

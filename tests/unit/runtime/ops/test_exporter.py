@@ -1,6 +1,7 @@
 """Figures for Prometheus over HTTP, and the status socket, turned on with `join`."""
 
 import socket
+import struct
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -119,3 +120,25 @@ def test_a_client_that_sends_byte_by_byte_is_cut_off(monkeypatch: pytest.MonkeyP
                 break
         assert sent < 100, "the connection was not ended"
     exporter.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(b"", b"GET", b"GET /metrics HTTP/1.1\r\nA", b"\0" * 70_000),
+        b"GET / HTTP/\xd9\xa3.1\r\n\r\n",
+        b"GET \x1b[2J HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
+        b"GET / HTTP/" + b"1" * 5_000 + b".1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+    ],
+)
+def test_a_client_that_goes_in_the_middle_leaves_no_traceback(
+    said: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    exporter = Exporter(0, dict)
+    with socket.create_connection(split_endpoint(exporter.endpoint)) as client:
+        client.sendall(said)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert scrape(exporter.endpoint)[0] == 200, "the next one is answered"
+    exporter.close()
+    assert capfd.readouterr().err == ""
