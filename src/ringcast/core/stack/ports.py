@@ -321,7 +321,7 @@ class Holding(Protocol):
     """A layer that holds messages to the group after the multicast has handed them up."""
 
     def held_from(self) -> dict[Address, int]:
-        """Per sender of which messages wait here: the seqno of the first; all behind it wait too."""
+        """Per sender of which messages wait here: the first seqno; all behind it wait too."""
         ...
 
 
