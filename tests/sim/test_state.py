@@ -23,6 +23,7 @@ SPECS = {
     "lan": SMALL,
     "stable": presets.stable(),
     "datagrams": SMALL.replace(Wire(mtu=1_400)),
+    "order": SMALL.with_total_order(),
     "windows": SMALL.replace(NakAck4(capacity=64), Unicast(capacity=16, max_bytes=WINDOW)),
 }
 
@@ -117,6 +118,23 @@ def test_a_newcomer_under_load_ends_up_with_what_the_others_have(
     world.run_until(lambda: all(map(has_state, diaries[2:])), 60.0)
     say(diaries[-1].member, 5, "last")
     check_equal(world, *diaries)
+
+
+def test_a_state_does_not_count_messages_that_wait_for_their_place_in_the_total_order() -> None:
+    """The provider has received them and not delivered them: the newcomer gets them itself."""
+    world = World(9, SMALL.with_total_order())
+    a, b = world.join("a", "b")
+    a.service.provide(lambda: None)
+    provider = Diary(b)
+    rule = world.drop(lambda f: f.kind == "DATA" and f.source == "a" and f.target == "b")
+    diary = newcomer(world, "c")
+    world.run_until(lambda: len(b.view or ()) == 3, 5.0)
+    say(b, 5)
+    world.run_until(lambda: has_state(diary), 5.0)
+    assert len(b.delivered) == 0, "no order has reached the provider"
+    rule.remove()
+    check_equal(world, provider, diary)
+    assert len(diary.pages[str(b.me)]) == 5
 
 
 def test_two_newcomers_at_once_get_a_state_each() -> None:

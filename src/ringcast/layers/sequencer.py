@@ -40,6 +40,7 @@ from ringcast.core.model.events import Skipped
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
+from ringcast.core.stack.ports import Holding
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
@@ -52,7 +53,7 @@ declare("orders_sent", "messages", "ORDER messages that this sequencer sent.")
 declare("dropped_bad_order", "entries", "Entries of ORDER messages that name no other member.")
 
 
-@protocol(role="order", over="compress")
+@protocol(role="order", over="compress", offers=(Holding,))
 @dataclass(frozen=True, kw_only=True)
 class Sequencer(Spec):
     """One order for all messages to the group, set by the coordinator."""
@@ -97,11 +98,11 @@ class Sequencer(Spec):
 class _Kept:
     """Messages that a layer keeps: they only have to be counted, in their place."""
 
-    __slots__ = ("batch", "last")
+    __slots__ = ("batch", "first", "last")
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.last = batch.last
+        self.first, self.last = batch.first, batch.last
 
 
 class _Order(_Kept):
@@ -130,7 +131,7 @@ class SequencerSnapshot(PartSnapshot):
 
 
 class SequencerLayer(Layer):
-    """Holds messages until the sequencer's stream says that it is their turn."""
+    """Holds messages until the sequencer's stream says that it is their turn (ports.Holding)."""
 
     def __init__(self, env: Env, spec: Sequencer) -> None:
         super().__init__(env)
@@ -251,6 +252,12 @@ class SequencerLayer(Layer):
             self.env.counters["orders_sent"] += 1
             batch = Batch(self.env.me, [payload], len(payload), flags=INTERNAL, size=len(payload))
             self.below.down(batch)
+
+    # What is not delivered yet (ports.Holding) ----------------------------------------------------
+
+    def held_from(self) -> dict[Address, int]:
+        first = {sender: items[0].first for sender, items in self._held.items() if items}
+        return first | ({self._members[0]: self._script[0].first} if self._script else {})
 
     # Views ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from ringcast.core.model.batch import CALL, SERVICE, Batch, Message, Payload
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.inbox import ServicePart
 from ringcast.core.stack.part import Installation
-from ringcast.core.stack.ports import Control, Intake, Numbering, Ports
+from ringcast.core.stack.ports import Control, Holding, Intake, Numbering, Ports
 from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Frame, StatsReply, StatsRequest
 from ringcast.errors import Malformed
@@ -97,6 +97,7 @@ class RequestCorrelator(ServicePart):
         numbering = ports[Numbering]
         self._control, self._intake = ports[Control], ports[Intake]
         self.provider.control, self.provider.numbering = self._control, numbering
+        self.provider.holding = ports.all(Holding)
         if self.requester is not None:
             self.requester.control, self.requester.numbering = self._control, numbering
             self.requester.intake = self._intake

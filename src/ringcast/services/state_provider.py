@@ -2,7 +2,8 @@
 
 A request becomes an event in the application's queue. When the application comes to it, it has
 taken everything before it in the queue, and nothing behind it; so the marks of the queue's end,
-noted when the event is put there, are exactly what the application's state contains then.
+noted when the event is put there, are exactly what the application's state contains then. What a
+layer still holds, say until its place in the total order is known, comes behind it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
 from ringcast.core.model.events import StateAsked
 from ringcast.core.stack.env import Env
-from ringcast.core.stack.ports import Control, Numbering
+from ringcast.core.stack.ports import Control, Holding, Numbering
 from ringcast.services.messages import ServiceMessage, StateBegin, StateMark, StateRefusal
 
 TRANSFERS_MAX = 4
@@ -56,6 +57,8 @@ class StateProvider:
         """Requests that the application has not come to, by newcomer."""
         self.control: Control
         self.numbering: Numbering
+        self.holding: tuple[Holding, ...] = ()
+        """The layers that hold messages on their way to the application."""
 
     @property
     def active(self) -> list[StateTransfer]:
@@ -113,8 +116,17 @@ class StateProvider:
             transfer = self._waiting.popleft()
             view = self.control.view
             assert view is not None
-            marks = tuple(StateMark(*mark) for mark in self.numbering.handed().items())
+            marks = tuple(StateMark(*mark) for mark in self._queued_marks().items())
             transfer.marks = StateBegin(transfer.id, view.id, marks)
             self._active[transfer.joiner] = transfer
             self._queued[transfer.joiner] += 1
             self.control.emit(StateAsked(transfer.joiner, transfer.id))
+
+    def _queued_marks(self) -> dict[Address, int]:
+        """Per member: the last of its messages that the application's queue has got."""
+        marks = self.numbering.handed()
+        for layer in self.holding:
+            for sender, first in layer.held_from().items():
+                if sender in marks:
+                    marks[sender] = min(marks[sender], first - 1)
+        return marks

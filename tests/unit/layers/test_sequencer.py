@@ -107,6 +107,18 @@ def test_own_messages_wait_as_well() -> None:
     assert rig.top.runs == [(B, 1, 2)]
 
 
+def test_the_first_message_of_each_sender_that_waits_is_known() -> None:
+    rig = Rig(B)
+    rig.come(C, 1, 5)
+    rig.come(B, 1, 2)
+    assert rig.layer.held_from() == {B: 1, C: 1}
+    rig.order(1, (C, 3), (D, 1))
+    rig.come(A, 2, 4)
+    assert rig.layer.held_from() == {A: 1, B: 1, C: 4}, "the ORDER waits for D, and A behind it"
+    rig.come(D, 1, 1)
+    assert rig.layer.held_from() == {B: 1, C: 4}
+
+
 def test_messages_of_the_sequencer_stand_where_they_are_in_its_stream() -> None:
     rig = Rig(B)
     rig.come(A, 1, 3)

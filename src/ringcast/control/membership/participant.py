@@ -174,6 +174,8 @@ class Participant(Component):
             self.part.secede("what comes before the next view could not be had")
         elif self._waits_left:
             self._waits_left -= 1
+            # Numbers go on from here: a view with this number may have been published.
+            self.part.seen = max(self.part.seen, self.part.promised.number)
             self.part.promised = self.view.id
             self.env.timers.set(self.part, "stuck", self.env.now + self.spec.change_timeout)
         else:

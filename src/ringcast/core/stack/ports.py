@@ -317,6 +317,14 @@ class Tracker(Protocol):
         ...
 
 
+class Holding(Protocol):
+    """A layer that holds messages to the group after the multicast has handed them up."""
+
+    def held_from(self) -> dict[Address, int]:
+        """Per sender of which messages wait here: the first seqno; all behind it wait too."""
+        ...
+
+
 class Brake(Protocol):
     """What may make a sender wait for others."""
 

@@ -9,6 +9,7 @@ from tests.unit.control.membership.bench import (
     ME,
     OLD,
     OWN,
+    departed,
     following,
     installing,
     merging,
@@ -36,6 +37,17 @@ def test_a_proposal_for_an_older_view_is_answered_with_this_one() -> None:
     bench = following()
     bench.receive(Prepare(ViewId(5, Address(3)), ViewId(3, Address(3)), (), 0), 3)
     assert bench.kinds() == ["INSTALLED to 3", "VIEW to 3"]
+
+
+def test_a_coordinator_that_goes_on_alone_uses_no_number_that_it_has_published() -> None:
+    """Two views with one name: the members of the published one may have installed it."""
+    bench = departed()
+    published = ViewId(5, Address(ME))
+    for _ in range(2):
+        bench.wake("stuck")
+    assert bench.view is not None
+    assert bench.view.members == (ME,)
+    assert bench.view.id > published
 
 
 def test_a_view_that_does_not_follow_is_not_installed() -> None:
