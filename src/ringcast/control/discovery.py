@@ -91,9 +91,10 @@ class Discovery(Spec):
 
     def __post_init__(self, alone: str | None) -> None:
         object.__setattr__(self, "when_alone", renamed_choice(self.when_alone, alone, "Discovery("))
-        seeds: object = self.seeds
-        if isinstance(seeds, str) or not all(isinstance(seed, str) for seed in self.seeds):
-            raise ConfigError(f"seeds is {self.seeds!r}: give a list, seeds=['host:port', …]")
+        for name, example in (("seeds", "host:port"), ("methods", "name:argument")):
+            texts: tuple[object, ...] = getattr(self, name)
+            if not all(isinstance(text, str) for text in texts):
+                raise ConfigError(f"{name} is {texts!r}: give a list, {name}=['{example}', …]")
         ways = (self.multicast, self.seeds, self.dns, self.file, self.methods)
         if not any(ways) and self.when_alone != "create":
             raise ConfigError(
