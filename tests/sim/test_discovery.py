@@ -23,6 +23,21 @@ def test_members_that_start_together_form_one_group(spec: StackSpec, count: int)
     assert world.check() == []
 
 
+@pytest.mark.slow
+def test_hundreds_of_members_form_one_group_by_datagrams_of_a_packet_under_loss() -> None:
+    """Their views leave in many pieces, some of which are lost. A thousand form as well; that
+    takes minutes and gigabytes here, where all of them are in one process."""
+    world = World(3, SEEDED, keep=False, loss=0.02)
+    for number in range(300):
+        world.start("a" if not number else f"m{number}", mtu=1_472)
+    world.run_until(lambda: world.united, 10.0)
+    assert world.frames["VIEW"] > 0
+    world.members["a"].send([b"to all"] * 10)
+    world.settle()
+    assert all(len(member.delivered) == 10 for member in world.running)
+    assert world.check() == []
+
+
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_members_that_start_one_by_one_join(spec: StackSpec) -> None:
     world = World(seed=1, spec=spec)

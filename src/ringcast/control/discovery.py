@@ -34,9 +34,9 @@ ANSWER_SLOTS = 4
 """Answers in the coordinator's place: one interval after the question, and one slot more for each
 rank; an interval has this many slots."""
 ANSWER_RANK_FIRST, ANSWER_RANK_MAX = 3, 11
-"""Members of higher ranks than the second do not answer for the coordinator, and those above the
-first only if the coordinator and all members up to the first are silent: a busy coordinator of a
-large group is late, and must not become busier by answers of all members to all."""
+"""Members up to the first rank answer in the coordinator's place; those up to the second only if
+the coordinator and all members up to the first rank are silent. The coordinator of a large group is
+often late, and answers of all members to all would make it later."""
 ASK_SHARE = 4
 """A joiner that has asked for a while waits a share of that time until it asks again: many joiners
 of a busy group must not keep it busy with their questions."""
@@ -92,9 +92,10 @@ class Discovery(Spec):
 
     def __post_init__(self, alone: str | None) -> None:
         object.__setattr__(self, "when_alone", renamed_choice(self.when_alone, alone, "Discovery("))
-        seeds: object = self.seeds
-        if isinstance(seeds, str) or not all(isinstance(seed, str) for seed in self.seeds):
-            raise ConfigError(f"seeds is {self.seeds!r}: give a list, seeds=['host:port', …]")
+        for name, example in (("seeds", "host:port"), ("methods", "name:argument")):
+            texts: tuple[object, ...] = getattr(self, name)
+            if not all(isinstance(text, str) for text in texts):
+                raise ConfigError(f"{name} is {texts!r}: give a list, {name}=['{example}', …]")
         ways = (self.multicast, self.seeds, self.dns, self.file, self.methods)
         if not any(ways) and self.when_alone != "create":
             raise ConfigError(

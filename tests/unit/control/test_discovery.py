@@ -143,6 +143,10 @@ def test_a_coordinator_asks_only_those_who_are_not_with_it() -> None:
         ({"dns": "name:70000"}, 'give "host:port"'),
         ({"refresh": 0.0}, "Discovery.refresh is 0"),
         ({"multicast": False}, "neither multicast nor seeds"),
+        ({"seeds": (7,)}, "give a list, seeds="),
+        ({"methods": ((),)}, "give a list, methods="),
+        ({"dns": 7}, "dns is 7: give a text"),
+        ({"interval": "9" * 5_000}, r"interval is '9{99}…: give a number"),
     ],
 )
 def test_what_is_wrong_is_said(settings: dict[str, object], match: str) -> None:

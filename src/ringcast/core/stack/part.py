@@ -235,6 +235,10 @@ class Spec:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
+SHOWN_MAX = 100
+"""Characters of a wrong value that an error shows."""
+
+
 def warn_renamed(former: str, name: str, stacklevel: int) -> None:
     """Warn the caller that a public name has changed."""
     warnings.warn(f"{former} is now {name}", DeprecationWarning, stacklevel=stacklevel + 1)
@@ -256,6 +260,12 @@ def _check_type(name: str, value: object, default: object) -> None:
         return
     types, words = expected
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise ConfigError(f"{name} is {value!r}: give {words}")
+        raise ConfigError(f"{name} is {_shown(value)}: give {words}")
     if isinstance(value, float) and not isfinite(value):
         raise ConfigError(f"{name} is {value!r}: give {words} that is finite")
+
+
+def _shown(value: object) -> str:
+    """A wrong value, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
