@@ -95,14 +95,17 @@ def test_the_same_without_await() -> None:
         a.leave()
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.1])
+@pytest.mark.parametrize(("loss", "is_ordered"), [(0.0, False), (0.1, False), (0.1, True)])
 @pytest.mark.parametrize("seed", range(3))
-def test_newcomers_under_load_end_up_with_the_same(seed: int, loss: float) -> None:
+def test_newcomers_under_load_end_up_with_the_same(
+    seed: int, loss: float, is_ordered: bool
+) -> None:
     """Two members talk all the time, and others join: in the end all have the same."""
     dice, name, total, count = random.Random(seed), group_name(), 20_000, 5
     ledgers = [Ledger() for _ in range(count)]
     ready = [threading.Event() for _ in range(count)]
     spec = multicast().insert(Faults(loss=loss))
+    spec = spec.with_total_order() if is_ordered else spec
 
     def member(number: int) -> None:
         ledger = ledgers[number]
