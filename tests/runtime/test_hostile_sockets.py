@@ -25,7 +25,7 @@ from tests.runtime.support import group_name, numbered, seeded, take_bytes
 from tests.runtime.waiting import wait_until
 
 DATAGRAMS = 300
-TRANSPORTS = {
+TRANSPORTS: dict[str, Udp | Tcp] = {
     "UDP over IPv4": Udp(multicast=""),
     "UDP over IPv6": Udp(multicast="", bind="::1"),
     "TCP over IPv4": Tcp(),

@@ -1,5 +1,7 @@
 """Members found by a name or a directory: together, one by one, and after a partition."""
 
+from functools import partial
+
 import pytest
 
 from ringcast import StackSpec, presets
@@ -7,6 +9,12 @@ from ringcast.control.discovery import Discovery
 from ringcast.control.failure_detector import FailureDetector
 from ringcast.sim import World
 from ringcast.sim.engine.faults import FrameInFlight
+from ringcast.sim.engine.member import Member
+
+
+def has_view(member: Member) -> bool:
+    return member.view is not None
+
 
 SEEDED = presets.lan().replace(Discovery(multicast=False, seeds=("a", "b")))
 SPECS = {"file": presets.tcp(file="/d"), "dns": presets.tcp(dns="name:1")}
@@ -115,7 +123,7 @@ def test_a_newcomer_creates_no_group_while_silent_crashes_are_found(spec: StackS
         a.crash()
         b.crash()
         newcomer = world.start("newcomer")
-        world.run_until(lambda member=newcomer: member.view is not None, 15.0)
+        world.run_until(partial(has_view, newcomer), 15.0)
         assert newcomer.view is not None
         alone += [seed] if len(newcomer.view) == 1 else []
     assert alone == []

@@ -48,10 +48,13 @@ def test_the_command_prints_a_script(shell: str, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_is_valid_in_its_shell(shell: str, tmp_path: Path) -> None:
+def test_the_script_is_valid_in_its_shell(
+    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     if (program := shutil.which(shell)) is None:
         pytest.skip(f"needs {shell}")
     script = tmp_path / "completion"
-    script.write_text(SHELLS[shell]())
+    assert main(["completion", shell]) == 0
+    script.write_text(capsys.readouterr().out)
     done = subprocess.run([program, "-n", str(script)], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -23,7 +23,7 @@ def test_an_example_has_arguments_that_exist(example: str) -> None:
     assert example in EXAMPLES[name]
     parser = ArgumentParser(exit_on_error=False)
     import_module(COMMANDS[name][0]).add_arguments(parser)
-    assert parser.parse_args(words)
+    assert vars(parser.parse_args(words))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
