@@ -8,13 +8,14 @@ not answer in time is left out, and the next search finds it again.
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ringcast.control.membership.merge_pause import MergePause
 from ringcast.control.membership.view_size import GROUPS_MAX, ViewSize
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import ViewId
+from ringcast.core.stack.env import Env
 from ringcast.core.wire.frames import Merge, MergeReady, Refused
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ ASKED_MAX = 4
 """How many times another coordinator is asked before it is left out."""
 OTHERS_MAX = 512
 """Other groups that are known at a time; further ones are found again when these are merged."""
+FREE_FAILURES = 2
+"""Merges in succession that may fail before there is a pause."""
+PAUSE_MIN, PAUSE_MAX = 2.0, 64.0
+"""The first and the longest pause, in seconds."""
+FORGET_SECONDS = 2 * PAUSE_MAX
+"""Failures are forgotten this long after the last one."""
+_DOUBLINGS_MAX = int(math.log2(PAUSE_MAX / PAUSE_MIN))
 
 
 class _Other(NamedTuple):
@@ -157,3 +165,40 @@ class Merging:
         self._asked.pop(address, None)
         self._ready.pop(address, None)
         self._others.pop(address, None)
+
+
+class MergePause:
+    """Counts merges that came to nothing, and says when the next may begin.
+
+    A merge stops all members of a group. Any process of an open group may claim to coordinate
+    another group, have this one stopped, and bring no member. The first failures cost nothing,
+    since real merges fail as well; each further one doubles the wait.
+    """
+
+    __slots__ = ("_env", "_failed_at", "_failures", "_until")
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._failures = 0
+        self._failed_at = self._until = -math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a merge may begin."""
+        return self._env.now >= self._until
+
+    def failed(self) -> None:
+        """The members were stopped for a merge, and no other group came."""
+        now = self._env.now
+        if now - self._failed_at > FORGET_SECONDS:
+            self._failures = 0
+        self._failures += 1
+        self._failed_at = now
+        self._env.counters["failed_merges"] += 1
+        if self._failures > FREE_FAILURES:
+            doublings = min(self._failures - FREE_FAILURES - 1, _DOUBLINGS_MAX)
+            self._until = now + PAUSE_MIN * 2.0**doublings
+
+    def succeeded(self) -> None:
+        """A merge has brought another group."""
+        self._failures = 0

@@ -3,7 +3,16 @@
 import pytest
 
 from ringcast.control.membership import view_size
-from ringcast.control.membership.merging import ASKED_MAX, OTHERS_MAX, Merging
+from ringcast.control.membership.merging import (
+    ASKED_MAX,
+    FORGET_SECONDS,
+    FREE_FAILURES,
+    OTHERS_MAX,
+    PAUSE_MAX,
+    PAUSE_MIN,
+    MergePause,
+    Merging,
+)
 from ringcast.control.membership.view_size import GROUPS_MAX, ViewSize
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
@@ -106,3 +115,40 @@ def test_a_group_that_has_no_room_in_the_view_is_left_out(monkeypatch: pytest.Mo
     assert merging.ready
     assert [answer.peers for answer in merging.answers] == [(peer(9),)]
     assert bench.env.counters["refused_full"] == 1
+
+
+def failed(times: int) -> tuple[Bench, MergePause]:
+    bench = coordinating()
+    pause = MergePause(bench.env)
+    for _ in range(times):
+        pause.failed()
+    return bench, pause
+
+
+def test_the_first_failures_cost_nothing() -> None:
+    assert failed(0)[1].is_over
+    assert failed(FREE_FAILURES)[1].is_over
+
+
+def test_each_further_failure_doubles_the_pause_up_to_a_bound() -> None:
+    for times, seconds in ((1, PAUSE_MIN), (2, 2 * PAUSE_MIN), (99, PAUSE_MAX), (9_999, PAUSE_MAX)):
+        bench, pause = failed(FREE_FAILURES + times)
+        bench.env.now += seconds - 0.1
+        assert not pause.is_over
+        bench.env.now += 0.2
+        assert pause.is_over
+
+
+def test_a_merge_that_brings_a_group_ends_the_count() -> None:
+    _, pause = failed(FREE_FAILURES)
+    pause.succeeded()
+    pause.failed()
+    assert pause.is_over
+
+
+def test_old_failures_are_forgotten() -> None:
+    bench, pause = failed(FREE_FAILURES)
+    bench.env.now += FORGET_SECONDS + 1
+    pause.failed()
+    assert pause.is_over
+    assert bench.env.counters["failed_merges"] == FREE_FAILURES + 1
