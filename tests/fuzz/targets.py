@@ -9,6 +9,7 @@ import io
 import socket
 import struct
 import tempfile
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -231,7 +232,8 @@ def trace(data: bytes) -> None:
 
 def spec(data: bytes) -> None:
     """A stack in TOML is read, or refused in a sentence."""
-    with suppress(ConfigError):
+    with suppress(ConfigError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Former names of settings.
         made = StackSpec.from_toml(data.decode(errors="replace"))
         assert StackSpec.from_toml(made.to_toml()) == made
 
