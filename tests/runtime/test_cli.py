@@ -93,7 +93,7 @@ def test_an_output_that_nobody_reads_ends_it_quietly(home: Path) -> None:
             process.stdin.write(b"two\n")
             process.stdin.flush()
             assert process.wait(SOON) == 1
-            assert process.stderr.read().splitlines()[1:] == [b"view 1: ann"]
+            assert process.stderr.read().splitlines()[2:] == [b"view 1: ann"]
         finally:
             process.kill()
 

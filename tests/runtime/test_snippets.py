@@ -211,7 +211,7 @@ SPARK = (
         before='assert command("sim --members 3 --messages 60 --trace trace".split()) == 0',
         after='assert report.verdict == "clean" and os.path.exists("report.html")',
     ),
-    Snippet(page="audit", index=1, after="finish(spark)"),
+    Snippet(page="audit", index=1, after="stop_after_rows(spark)"),
     Snippet(
         page="journal",
         index=3,
@@ -299,6 +299,12 @@ from ringcast.journal import JournalWriter
 def finish(spark):
     for query in spark.streams.active:
         query.processAllAvailable()
+        query.stop()
+
+def stop_after_rows(spark):
+    for query in spark.streams.active:  # Timers of an audit always have a further batch due.
+        while not any(progress["numInputRows"] for progress in query.recentProgress):
+            query.awaitTermination(1)
         query.stop()
 """
 
