@@ -9,6 +9,8 @@ time share the bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.reliable.congestion import Congestion
@@ -114,9 +116,10 @@ class FlightControl:
         if not known < up_to <= sent.high:
             return False
         self._arrivals[member] = up_to
-        if self._still.pop(member, 0) >= STILL_TICKS:
+        if self._still and self._still.pop(member, 0) >= STILL_TICKS:
             self.on_released()
-        self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
+        if not self.congestion.is_minor(member, up_to):
+            self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
         if known > self.arrived:
             return False
         self.update()
@@ -124,8 +127,10 @@ class FlightControl:
 
     def update(self) -> None:
         """Find the least again, after members were released or waited for again."""
-        ignored = self._ignored
-        waited_for = [n for member, n in self._arrivals.items() if member not in ignored]
+        ignored, arrivals = self._ignored, self._arrivals
+        waited_for: Iterable[int] = arrivals.values()
+        if ignored:
+            waited_for = [n for member, n in arrivals.items() if member not in ignored]
         self.arrived = min(waited_for, default=self._sent.high)
         assert self.arrived <= self._sent.high
 
