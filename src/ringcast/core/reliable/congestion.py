@@ -312,16 +312,6 @@ class Congestion:
 
     # Acks and requests ---------------------------------------------------------------------------
 
-    def is_minor(self, member: Address, up_to: int) -> bool:
-        """Count an arrival that changes nothing but the count: in the middle of the sample of a
-        clear path whose window does not grow. False where `on_arrived` has to look at it."""
-        if self.is_paced:
-            return False
-        path = self.paths[member]
-        if self.free_since is None and path.window < self._bound:
-            return False
-        return path.is_mid_sample(up_to, self._env.now)
-
     def on_arrived(self, member: Address, up_to: int, high: int, message_bytes: float) -> None:
         """A receiver has this many of the messages up to `high`."""
         path, now = self.paths[member], self._env.now

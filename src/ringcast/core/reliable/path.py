@@ -112,14 +112,6 @@ class Path:
         """The round trip without queues, as far as it was seen."""
         return min(self.rtt_min, self._rtt_last_min) if self._rtt_last_min else self.rtt_min
 
-    def is_mid_sample(self, up_to: int, now: float) -> bool:
-        """Count what arrives within SAMPLE_SECONDS of a sample's begin, which cannot end it; False
-        at other times."""
-        if not 0.0 < now - self._since < SAMPLE_SECONDS:
-            return False
-        self.arrived, self._acked_at = up_to, now
-        return True
-
     def on_arrived(
         self,
         up_to: int,

@@ -82,22 +82,27 @@ class FlightControl:
         in_flight = (high - self.arrived) * sent.nbytes // kept if kept else 0
         if self.is_shared:
             bound = bound // self.count_senders() or 1
-        if not self.is_tracked or self.is_controlled:
+        if self.is_controlled:
             return self.congestion.room(in_flight, bound)
         return bound - in_flight
 
     @property
     def is_controlled(self) -> bool:
-        """Whether acks tell enough of the paths: where whole messages are acked, datagrams have to
-        be packets. Larger ones do not leave the machine."""
-        return not self.is_tracked or self._env.mtu <= PACKET_BYTES_MAX
+        """Whether there are paths to control: where datagrams are no packets of a network, they
+        stay on the machine, or TCP controls them."""
+        return self._env.mtu <= PACKET_BYTES_MAX
+
+    @property
+    def window(self) -> int:
+        """Bytes that may be in flight."""
+        return round(self.congestion.window) if self.is_controlled else self._bound
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
         now, congestion = self._env.now, self.congestion
         if self.is_shared:
             self.sent_at[self._env.me] = now
-        if now >= congestion.next_mark or congestion.is_paced:
+        if self.is_controlled and (now >= congestion.next_mark or congestion.is_paced):
             congestion.on_sent(run.first, run.nbytes)
 
     def count_senders(self) -> int:
@@ -118,7 +123,7 @@ class FlightControl:
         self._arrivals[member] = up_to
         if self._still and self._still.pop(member, 0) >= STILL_TICKS:
             self.on_released()
-        if not self.congestion.is_minor(member, up_to):
+        if self.is_controlled:
             self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
         if known > self.arrived:
             return False
@@ -137,7 +142,8 @@ class FlightControl:
     @property
     def paced_rate(self) -> int:
         """Bytes per second that may leave; 0 while there is no such bound."""
-        return round(self.congestion.rate) if self.congestion.is_paced else 0
+        is_paced = self.is_controlled and self.congestion.is_paced
+        return round(self.congestion.rate) if is_paced else 0
 
     def on_released(self) -> None:
         """Members were released or are waited for again: their paths count no longer, or again."""

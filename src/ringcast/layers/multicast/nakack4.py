@@ -258,6 +258,6 @@ class NakAck4Layer(ReliableMulticast):
             windows=windows.windows,
             acks=dict(self.acks),
             waits_for=self.waits_for if self._is_full else (),
-            congestion_window=round(self._flight.congestion.window),
+            congestion_window=self._flight.window,
             paced_rate=self._flight.paced_rate,
         )

@@ -230,17 +230,3 @@ def test_a_view_of_many_members_compares_the_paths_once(monkeypatch: pytest.Monk
     control.change([B], [Address(n) for n in range(10, 1_010)], 7)
     assert len(compared) == 1
     assert control.paths.keys() == {C, *range(10, 1_010)}
-
-
-def test_arrivals_amid_a_sample_are_counted_only_while_clear_with_the_whole_window() -> None:
-    env, control = congestion()
-    control.on_limited()
-    env.now += 0.001
-    assert not control.is_minor(B, 10), "the window may grow"
-    first = carry(env, control, 1e9, 10)
-    env.now += 0.001
-    assert control.is_minor(B, first)
-    assert control.paths[B].arrived == first
-    control.on_lost(C, 1, 1_000.0)
-    env.now += 0.001
-    assert not control.is_minor(B, first + 1), "while paced, each ack may move the window"

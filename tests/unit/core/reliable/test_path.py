@@ -43,16 +43,3 @@ def test_a_round_trip_that_may_be_a_repair_counts_twice_the_known_one_at_most() 
     path.on_rtt(0.5, 2, 0.502)
     assert path.rtt < 0.002
     assert path.base_rtt == 0.001
-
-
-def test_the_middle_of_a_sample_only_counts_what_has_arrived() -> None:
-    counted, looked_at = Path(0, 32_000, 0.0), Path(0, 32_000, 0.0)
-    for step in range(1, 21):
-        up_to, now = 20 * step, 0.003 * step
-        if not counted.is_mid_sample(up_to, now):
-            counted.on_arrived(up_to, up_to, 1_000.0, 0.0, now, now - 0.001)
-        looked_at.on_arrived(up_to, up_to, 1_000.0, 0.0, now, now - 0.001)
-        assert counted.arrived == looked_at.arrived
-        assert counted.rate == looked_at.rate
-    assert counted.rate == pytest.approx(20_000 / 0.003)
-    assert not Path(0, 32_000, 0.0).is_mid_sample(5, 0.0), "several acks that were read at once"
