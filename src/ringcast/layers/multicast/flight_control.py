@@ -19,8 +19,6 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
 from ringcast.layers.multicast.ack_map import AckMap
 
-PACKET_BYTES_MAX = 10_000
-"""Larger datagrams are no packets of a network."""
 STILL_TICKS = 5
 """A member where nothing has arrived for this many ticks is still."""
 ACTIVE_SENDER_SECONDS = 0.05
@@ -88,9 +86,8 @@ class FlightControl:
 
     @property
     def is_controlled(self) -> bool:
-        """Whether there are paths to control: where datagrams are no packets of a network, they
-        stay on the machine, or TCP controls them."""
-        return self._env.mtu <= PACKET_BYTES_MAX
+        """Whether there are paths to control."""
+        return self._env.sends_packets
 
     @property
     def window(self) -> int:

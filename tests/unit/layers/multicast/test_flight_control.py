@@ -1,9 +1,9 @@
 """Bytes in flight: how acks make room, and how active senders share it."""
 
+from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.flight_control import (
     ACTIVE_SENDER_SECONDS,
-    PACKET_BYTES_MAX,
     STILL_TICKS,
     FlightControl,
 )
