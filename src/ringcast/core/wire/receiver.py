@@ -16,7 +16,8 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import decode, decode_frame
 from ringcast.core.wire.fastpath import ACK_DATAGRAM_SIZE, AckReader, RunReader, read_pair
-from ringcast.core.wire.frames import Frame, FramePiece
+from ringcast.core.wire.frames import Data, Frame, FramePiece
+from ringcast.core.wire.layout import HEADER_SIZE
 from ringcast.core.wire.packed import PackedReader
 from ringcast.core.wire.pieces import PieceJoiner
 from ringcast.core.wire.placement import PLACED, Placement
@@ -106,7 +107,8 @@ class Receiver:
         elif not self._packed.read(datagram, view):
             if runs.run is not None or self._packed.runs:
                 self._take_run()
-            if not runs.start(datagram, view):
+            is_run = len(datagram) > HEADER_SIZE and datagram[HEADER_SIZE] == Data.code
+            if not (is_run and runs.start(datagram, view)):
                 self._take_datagram(datagram)
             elif placement.is_used and runs.begins_message:
                 self._take_run()  # So that the next one can be placed.
