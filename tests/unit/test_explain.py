@@ -6,8 +6,8 @@ import pytest
 
 from ringcast import ConfigError, StackSpec, presets
 from ringcast.core.reliable.ticker import ACK_SECONDS
+from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.explain import ALIKE, Protocol, Setting, explain, sentences, to_text, to_toml, unit
-from ringcast.layers.multicast.flight_control import PACKET_BYTES_MAX
 from ringcast.layers.multicast.nakack3 import NakAck3
 from ringcast.protocols import named, names
 

@@ -203,9 +203,8 @@ class ReceiveWindow:
         if (
             run.first == handed + 1
             and handed == self.high
-            and last > handed
-            and (last <= self.low + self.capacity or last <= self._reach)
-            and (self._bound is None or last <= self._bound)
+            and handed < last <= self.low + self.capacity
+            and self._bound is None
             and self._store.nbytes + self._waiting_bytes + nbytes <= self._max_in_order
         ):
             self.handed = self.high = last

@@ -15,6 +15,9 @@ from ringcast.core.stack.tracer import Tracer
 from ringcast.core.wire.outbox import MTU, Outbox
 from ringcast.core.wire.seal import Seal
 
+PACKET_BYTES_MAX = 10_000
+"""Larger datagrams are no packets of a network: they stay on the machine, or TCP carries them."""
+
 if TYPE_CHECKING:
     from ringcast.core.model.events import Notice
     from ringcast.core.stack.part import Part
@@ -93,6 +96,11 @@ class Env:
         """Hears what the protocols do; None where nothing is traced."""
         self.listener: Callable[[Notice], None] | None = None
         """Is told at once of all events but messages, before the application takes them."""
+
+    @property
+    def sends_packets(self) -> bool:
+        """Whether datagrams are packets of a network, whose paths may be congested."""
+        return self.mtu <= PACKET_BYTES_MAX
 
     @property
     def clock(self) -> int:

@@ -1,11 +1,11 @@
-"""The fast path of the codec: datagrams that hold one run, and nothing else.
+"""The fast path of the codec: datagrams that hold one run or one ack, and nothing else.
 
-Under load nearly every datagram is a run to the group, and where members talk to each other, a run
-to one of them. The bytes are those that `codec` would write and read, with the same checks, in
-fewer steps: the head is one struct, and what the datagrams of one batch have in common is compared
-as bytes. Runs that continue each other become one frame again, so that everything above works by
-the batch and not by the datagram. Every other datagram is left to `codec`, which also says what is
-wrong with it.
+Under load nearly every datagram is a run to the group or its ack, and where members talk to each
+other, a run to one of them. The bytes are those that `codec` would write and read, with the same
+checks, in fewer steps: the head is one struct, and what the datagrams of one batch have in common
+is compared as bytes. Runs that continue each other become one frame again, so that everything above
+works by the batch and not by the datagram. Every other datagram is left to `codec`, which also says
+what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.batch import FRAGMENT, VIEW_PAYLOAD_SIZE, Payload
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.fragments import Fragments, read_header
-from ringcast.core.wire.frames import Data, UnicastData
+from ringcast.core.wire.frames import Ack, Data, UnicastData
 from ringcast.core.wire.layout import (
+    ACK_BEGIN,
+    ACK_PARTS,
+    ACK_TARGET,
     CHECKSUM,
     COMMON,
     DATA,
@@ -27,6 +30,7 @@ from ringcast.core.wire.layout import (
     DATAGRAM_OF_DATA,
     DATAGRAM_OF_PAIR,
     EVERYBODY,
+    FRAME,
     FRAME_SIZE,
     FRAMED_PAIR,
     HEADER,
@@ -46,6 +50,8 @@ from ringcast.core.wire.layout import (
 from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.segments import head_cutter, payload_cutter
 from ringcast.core.wire.slices import CUT_MAX, cut_uniform, cutter
+
+ACK_DATAGRAM_SIZE = ACK_PARTS.size
 
 PLACEMENT_FRAGMENTS_MIN = 64
 """Fragments of a message for which direct placement is worth while."""
@@ -125,6 +131,34 @@ def read_pair(
     nbytes = count * size
     run = UnicastData(conn, first, low, sent_at, run_flags, payloads, nbytes, size)
     return Address(source), run
+
+
+class AckReader:
+    """Reads datagrams that hold one ack for this member, and nothing else."""
+
+    __slots__ = ("_begin", "_frame", "_target")
+
+    def __init__(self, group: int, me: Address) -> None:
+        size = ACK_DATAGRAM_SIZE - HEADER_SIZE
+        # What all of them have in common, as bytes.
+        self._begin = ACK_BEGIN.pack(MAGIC, VERSION, 0, group)
+        self._target = ACK_TARGET.pack(me, size)
+        self._frame = FRAME.pack(Ack.code, size - FRAME_SIZE)
+
+    def read(self, datagram: bytes | memoryview) -> tuple[Address, Ack] | None:
+        """The sender and the ack of a datagram of ACK_DATAGRAM_SIZE; None if it is another one."""
+        begin, source, target, checksum, frame, delivered, ahead = ACK_PARTS.unpack(datagram)
+        if (
+            begin != self._begin
+            or frame != self._frame
+            or target != self._target
+            or not source
+            or delivered > INT_MAX
+            or ahead > INT_MAX
+            or crc32(datagram[HEADER_SIZE:], crc32(datagram[: HEADER.size])) != checksum
+        ):
+            return None
+        return Address(source), Ack(delivered, ahead)
 
 
 class RunReader:

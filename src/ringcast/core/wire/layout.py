@@ -51,6 +51,7 @@ _GROUP_STREAM = "QQQQ"  # view number, view coordinator, start, origin
 _PAIR_STREAM = "Q"  # conn
 _BATCH = "QII"  # sent_at, flags, size
 _PLACE = "QQI"  # first, low, count
+_ACK = "QQ"  # delivered, ahead
 _PACKED_RUN = "QIIBQQQQQ"
 # view number, count, size, flags, view coordinator, start, sent_at, first, low
 _POSITION = "Q"
@@ -72,6 +73,12 @@ FRAGMENT_HEADER = _layout(_FRAGMENT)
 DATA = _layout(_GROUP_STREAM, _BATCH, _PLACE)
 FRAMED_DATA = _layout(_FRAME, _GROUP_STREAM, _BATCH, _PLACE)
 DATAGRAM_OF_DATA = _layout(_HEADER, _CHECKSUM, _FRAME, _GROUP_STREAM, _BATCH, _PLACE)
+
+ACK_BEGIN = _layout("2sBBQ")
+ACK_TARGET = _layout("QI")
+ACK_PARTS = _layout("12sQ12s", _CHECKSUM, "5s", _ACK)
+"""A datagram that holds one ack: its source, checksum and numbers, and between them, as bytes, what
+all acks to one member have in common."""
 
 PAIR = _layout(_PAIR_STREAM, _BATCH, _PLACE)
 FRAMED_PAIR = _layout(_FRAME, _PAIR_STREAM, _BATCH, _PLACE)
@@ -109,6 +116,8 @@ FRAGMENT_AT = DATA_PAYLOADS_AT + FRAGMENT_HEADER_SIZE
 """Where the fragment's bytes begin in a datagram that holds one fragment."""
 
 assert HEADER.size + CHECKSUM.size == HEADER_SIZE
+assert ACK_BEGIN.size + ACK_TARGET.size + struct.calcsize("!Q") == HEADER.size
+assert ACK_PARTS.size == HEADER_SIZE + FRAME_SIZE + struct.calcsize("!QQ")
 assert HEADER_SIZE + COMMON.size == PLACE_AT
 assert PREFIX.size + CHECKSUM.size + struct.calcsize("!QI") == HEADER_SIZE  # The 0 of PACKED_RUN.
 

@@ -1,7 +1,7 @@
 """The receiver: datagrams in, frames with their source out.
 
 Each datagram takes the first way that fits: direct placement, the fast path for a run that
-continues the open one, the fast path for a new run, the fast path for a run to this member, the
+continues the open one, that for an ack, that for a new run, that for a run to this member, the
 codec. Datagrams that the kernel received as one buffer are read run by run. A run stays open while
 the next datagrams continue it, so that the stack takes one frame for many datagrams. In a closed
 group a datagram is opened before all of these, and one that cannot be opened goes no further.
@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import decode, decode_frame
-from ringcast.core.wire.fastpath import RunReader, read_pair
-from ringcast.core.wire.frames import Frame, FramePiece
+from ringcast.core.wire.fastpath import ACK_DATAGRAM_SIZE, AckReader, RunReader, read_pair
+from ringcast.core.wire.frames import Data, Frame, FramePiece
+from ringcast.core.wire.layout import HEADER_SIZE
 from ringcast.core.wire.packed import PackedReader
 from ringcast.core.wire.pieces import PieceJoiner
 from ringcast.core.wire.placement import PLACED, Placement
@@ -29,6 +30,7 @@ class Receiver:
     """Reads one member's datagrams, and hands the frames of each to `take` with their source."""
 
     __slots__ = (
+        "_acks",
         "_counters",
         "_group",
         "_me",
@@ -54,6 +56,7 @@ class Receiver:
         self._counters = counters
         self._seal = seal
         self._runs = RunReader(group, me)
+        self._acks = AckReader(group, me)
         self._packed = PackedReader(group)
         self._pieces = PieceJoiner()
         self.placement = Placement(group)
@@ -99,10 +102,13 @@ class Receiver:
                 runs.run = run
             if placement.advertised is None:
                 self._take_run()  # It was the last fragment of its message.
+        elif len(datagram) == ACK_DATAGRAM_SIZE and self._take_ack(datagram):
+            return
         elif not self._packed.read(datagram, view):
             if runs.run is not None or self._packed.runs:
                 self._take_run()
-            if not runs.start(datagram, view):
+            is_run = len(datagram) > HEADER_SIZE and datagram[HEADER_SIZE] == Data.code
+            if not (is_run and runs.start(datagram, view)):
                 self._take_datagram(datagram)
             elif placement.is_used and runs.begins_message:
                 self._take_run()  # So that the next one can be placed.
@@ -134,6 +140,16 @@ class Receiver:
         runs, self._packed.runs = self._packed.runs, []
         for run in runs:
             self._take((run,), run.origin)
+
+    def _take_ack(self, datagram: bytes | memoryview) -> bool:
+        """Take a datagram that holds one ack; False if it does not."""
+        ack = self._acks.read(datagram)
+        if ack is None:
+            return False
+        if self._runs.run is not None or self._packed.runs:
+            self._take_run()
+        self._take((ack[1],), ack[0])
+        return True
 
     def _take_datagram(self, datagram: bytes | memoryview) -> None:
         pair = read_pair(datagram, self._group, self._me)

@@ -9,6 +9,8 @@ time share the bound.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.reliable.congestion import Congestion
@@ -17,8 +19,6 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
 from ringcast.layers.multicast.ack_map import AckMap
 
-PACKET_BYTES_MAX = 10_000
-"""Larger datagrams are no packets of a network."""
 STILL_TICKS = 5
 """A member where nothing has arrived for this many ticks is still."""
 ACTIVE_SENDER_SECONDS = 0.05
@@ -80,22 +80,26 @@ class FlightControl:
         in_flight = (high - self.arrived) * sent.nbytes // kept if kept else 0
         if self.is_shared:
             bound = bound // self.count_senders() or 1
-        if not self.is_tracked or self.is_controlled:
+        if self.is_controlled:
             return self.congestion.room(in_flight, bound)
         return bound - in_flight
 
     @property
     def is_controlled(self) -> bool:
-        """Whether acks tell enough of the paths: where whole messages are acked, datagrams have to
-        be packets. Larger ones do not leave the machine."""
-        return not self.is_tracked or self._env.mtu <= PACKET_BYTES_MAX
+        """Whether there are paths to control."""
+        return self._env.sends_packets
+
+    @property
+    def window(self) -> int:
+        """Bytes that may be in flight."""
+        return round(self.congestion.window) if self.is_controlled else self._bound
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
         now, congestion = self._env.now, self.congestion
         if self.is_shared:
             self.sent_at[self._env.me] = now
-        if now >= congestion.next_mark or congestion.is_paced:
+        if self.is_controlled and (now >= congestion.next_mark or congestion.is_paced):
             congestion.on_sent(run.first, run.nbytes)
 
     def count_senders(self) -> int:
@@ -114,9 +118,10 @@ class FlightControl:
         if not known < up_to <= sent.high:
             return False
         self._arrivals[member] = up_to
-        if self._still.pop(member, 0) >= STILL_TICKS:
+        if self._still and self._still.pop(member, 0) >= STILL_TICKS:
             self.on_released()
-        self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
+        if self.is_controlled:
+            self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
         if known > self.arrived:
             return False
         self.update()
@@ -124,15 +129,18 @@ class FlightControl:
 
     def update(self) -> None:
         """Find the least again, after members were released or waited for again."""
-        ignored = self._ignored
-        waited_for = [n for member, n in self._arrivals.items() if member not in ignored]
+        ignored, arrivals = self._ignored, self._arrivals
+        waited_for: Iterable[int] = arrivals.values()
+        if ignored:
+            waited_for = [n for member, n in arrivals.items() if member not in ignored]
         self.arrived = min(waited_for, default=self._sent.high)
         assert self.arrived <= self._sent.high
 
     @property
     def paced_rate(self) -> int:
         """Bytes per second that may leave; 0 while there is no such bound."""
-        return round(self.congestion.rate) if self.congestion.is_paced else 0
+        is_paced = self.is_controlled and self.congestion.is_paced
+        return round(self.congestion.rate) if is_paced else 0
 
     def on_released(self) -> None:
         """Members were released or are waited for again: their paths count no longer, or again."""

@@ -127,10 +127,15 @@ class NakAck4Layer(ReliableMulticast):
         delivered = frame.delivered
         if self._flight.on_arrived(source, delivered + frame.ahead):
             self.above.resume()
-        self.acked(source, delivered)
+        self._on_taken(source, delivered)
 
     def acked(self, member: Address, up_to: int) -> None:
         """A member's application has taken the own messages up to here."""
+        if member in self.acks and self._flight.on_arrived(member, up_to):
+            self.above.resume()
+        self._on_taken(member, up_to)
+
+    def _on_taken(self, member: Address, up_to: int) -> None:
         known, high = self.acks.get(member, up_to), self.sent.high
         excused = self._ack_map.excused
         if excused and member in excused and known <= up_to <= high:
@@ -138,8 +143,6 @@ class NakAck4Layer(ReliableMulticast):
             self.env.counters["caught_up"] += 1
         if known < up_to <= high:
             self.acks[member] = up_to
-            if self._flight.on_arrived(member, up_to):
-                self.above.resume()
             if self.env.tracer is not None:
                 self.env.tracer.acked(member, up_to)
             if member in self._ack_map.released:
@@ -255,6 +258,6 @@ class NakAck4Layer(ReliableMulticast):
             windows=windows.windows,
             acks=dict(self.acks),
             waits_for=self.waits_for if self._is_full else (),
-            congestion_window=round(self._flight.congestion.window),
+            congestion_window=self._flight.window,
             paced_rate=self._flight.paced_rate,
         )

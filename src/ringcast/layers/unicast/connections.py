@@ -50,11 +50,11 @@ class Outbound:
         self.arrived = 0
         """How many messages have arrived: everything beyond may be in flight."""
 
-    def room(self) -> tuple[int, int]:
+    def room(self, is_controlled: bool) -> tuple[int, int]:
         """How many messages and bytes may be sent now."""
         window = self.window
         messages, nbytes = window.room()
-        if messages <= 0:
+        if messages <= 0 or not is_controlled:
             return messages, nbytes
         if not self.repairs.pending:
             unacked = window.high - self.arrived
@@ -65,13 +65,14 @@ class Outbound:
         self.repairs.await_pace()
         return 0, 0
 
-    def on_arrived(self, peer: Address, up_to: int) -> bool:
+    def on_arrived(self, peer: Address, up_to: int, is_controlled: bool) -> bool:
         """This many messages have arrived; whether that may make room."""
         if not self.arrived < up_to <= self.window.high:
             return False
         self.arrived = up_to
-        window = self.window
-        self.congestion.on_arrived(peer, up_to, window.high, window.message_bytes)
+        if is_controlled:
+            window = self.window
+            self.congestion.on_arrived(peer, up_to, window.high, window.message_bytes)
         return True
 
 

@@ -109,8 +109,10 @@ class UnicastLayer(Layer):
             return 0, 0
         outbound = self.outbound.get(dest)
         if outbound is None:
-            return self.spec.capacity, first_window(self.env, self.spec.max_bytes)
-        return outbound.room()
+            nbytes = self.spec.max_bytes
+            is_controlled = self.env.sends_packets
+            return self.spec.capacity, first_window(self.env, nbytes) if is_controlled else nbytes
+        return outbound.room(self.env.sends_packets)
 
     def down(self, batch: Batch) -> None:
         dest = batch.dest
@@ -128,9 +130,10 @@ class UnicastLayer(Layer):
             outbound = self.outbound[dest] = self._new_outbound(dest)
         outbound.window.append(batch)
         self._send(outbound, batch, dest)
-        congestion = outbound.congestion
-        if congestion.is_paced or self.env.now >= congestion.next_mark:
-            congestion.on_sent(batch.first, batch.nbytes)
+        if self.env.sends_packets:
+            congestion = outbound.congestion
+            if congestion.is_paced or self.env.now >= congestion.next_mark:
+                congestion.on_sent(batch.first, batch.nbytes)
         self._tail_probe.on_sent(outbound.tail)
 
     def _new_outbound(self, dest: Address) -> Outbound:
@@ -213,7 +216,7 @@ class UnicastLayer(Layer):
         if window.gaps.count != missing:  # Else no gap has opened or closed.
             self._gap_requester.note_gaps(inbound.repair)
         inbound.arrived_bytes += run.nbytes
-        if inbound.arrived_bytes >= ACK_BYTES:
+        if inbound.arrived_bytes >= ACK_BYTES and self.env.sends_packets:
             self._soon.arm()
 
     def _hand_up(self, runs: list[Batch | Hole]) -> None:
@@ -274,7 +277,10 @@ class UnicastLayer(Layer):
             # The messages were dropped when the peer left: make it stop requesting them.
             self.env.out.send(UnicastReset(frame.conn), source)
             return
-        outbound.repairs.request(source, frame.ranges, self.spec.request_delay)
+        if self.env.sends_packets:
+            outbound.repairs.request(source, frame.ranges, self.spec.request_delay)
+        else:
+            self._resend(frame.ranges, source)
 
     def _resend(self, wanted: RangeSet, dest: Address | None) -> int:
         """Send messages again; how many bytes."""
@@ -295,7 +301,9 @@ class UnicastLayer(Layer):
         elif frame.delivered > outbound.window.high:
             self.env.counters["dropped_foreign_ack"] += 1
         else:
-            has_arrived = outbound.on_arrived(source, frame.delivered + frame.ahead)
+            has_arrived = outbound.on_arrived(
+                source, frame.delivered + frame.ahead, self.env.sends_packets
+            )
             if outbound.window.purge(frame.delivered) or has_arrived:
                 self.above.resume()
 
@@ -313,7 +321,7 @@ class UnicastLayer(Layer):
         elif name == PACE:
             for outbound in self.outbound.values():
                 outbound.repairs.send()
-                outbound.room()
+                outbound.room(self.env.sends_packets)
             self.above.resume()
 
     def _ack_soon(self) -> None:

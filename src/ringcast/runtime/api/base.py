@@ -169,7 +169,7 @@ class GroupBase:
             return False
         if not self._views:
             for event in events:
-                if type(event) is Batch and event.nbytes >= VIEW_PAYLOAD_SIZE:
+                if type(event) is Batch and not 0 < event.size < VIEW_PAYLOAD_SIZE:
                     event.drop_views()
         self._events.extend(events)
         self._refills += 1

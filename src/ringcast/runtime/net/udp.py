@@ -255,10 +255,15 @@ class UdpTransport:
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
-        nbytes = copies = 0
+        nbytes = copies = multicasts = 0
         sendto, sendmsg = self._unicast.sendto, self._unicast.sendmsg
+        everybody = self._everybody
         for target, buffers, size, _ in datagrams:
-            addresses = self._addresses(target, members)
+            if target is None and everybody:
+                addresses: Sequence[SocketAddress] = everybody
+                multicasts += 1
+            else:
+                addresses = self._addresses(target, members)
             count = len(buffers)
             is_gathered = GATHER_SIZE * count <= size and 1 < count <= GATHER_MAX
             data = b"" if is_gathered else b"".join(buffers)
@@ -275,7 +280,7 @@ class UdpTransport:
                         self._send_to(b"".join(buffers), address)
                 nbytes += size
                 copies += 1
-            self._multicasts += addresses is self._everybody
+        self._multicasts += multicasts
         self.counters["sent_datagrams"] += copies
         self.counters["sent_bytes"] += nbytes
 

@@ -1,11 +1,26 @@
 """The fast path takes all that it is made for: what it leaves is read right, but slowly."""
 
+import pytest
+
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
-from ringcast.core.wire.codec import encode
-from ringcast.core.wire.fastpath import RunReader, encode_pair, encode_run, read_pair
-from ringcast.core.wire.frames import Data, UnicastData
-from ringcast.core.wire.layout import DATA_PAYLOADS_AT, INT_MAX, PAIR_PAYLOADS_AT, SEQNO_MAX
+from ringcast.core.wire.codec import decode, encode
+from ringcast.core.wire.fastpath import (
+    ACK_DATAGRAM_SIZE,
+    AckReader,
+    RunReader,
+    encode_pair,
+    encode_run,
+    read_pair,
+)
+from ringcast.core.wire.frames import Ack, Data, Frame, UnicastData
+from ringcast.core.wire.layout import (
+    DATA_PAYLOADS_AT,
+    EVERYBODY,
+    INT_MAX,
+    PAIR_PAYLOADS_AT,
+    SEQNO_MAX,
+)
 
 GROUP, SOURCE, TARGET = 7, Address(0x1234), Address(0x777)
 VIEW = ViewId(3, SOURCE)
@@ -98,3 +113,39 @@ def test_a_head_without_messages_is_no_run() -> None:
     assert reader.start(sent, VIEW)
     assert not RunReader(GROUP).start(sent[:DATA_PAYLOADS_AT], VIEW)
     assert not RunReader(GROUP).start(sent[: DATA_PAYLOADS_AT - 1], VIEW)
+
+
+def an_ack(ack: Ack, target: Address = TARGET, source: Address = SOURCE) -> bytes:
+    return b"".join(encode(GROUP, source, [ack], target=target))
+
+
+@pytest.mark.parametrize("ack", [Ack(0), Ack(7, 3), Ack(INT_MAX, INT_MAX)])
+def test_an_ack_is_read_as_the_codec_reads_it(ack: Ack) -> None:
+    sent = an_ack(ack)
+    assert len(sent) == ACK_DATAGRAM_SIZE
+    assert AckReader(GROUP, TARGET).read(sent) == (SOURCE, ack)
+    assert AckReader(GROUP, TARGET).read(memoryview(sent)) == decode_one(sent)
+
+
+def test_an_ack_with_one_wrong_byte_is_left_to_the_codec() -> None:
+    sent = an_ack(Ack(7, 3))
+    reader = AckReader(GROUP, TARGET)
+    for at in range(len(sent)):
+        for flip in (1, 0x80):
+            wrong = bytearray(sent)
+            wrong[at] ^= flip
+            assert reader.read(bytes(wrong)) is None
+
+
+def test_acks_for_others_or_out_of_range_are_left_to_the_codec() -> None:
+    reader = AckReader(GROUP, TARGET)
+    assert reader.read(an_ack(Ack(7), target=SOURCE)) is None
+    assert reader.read(an_ack(Ack(7), source=EVERYBODY)) is None
+    assert reader.read(an_ack(Ack(INT_MAX + 1))) is None
+    assert reader.read(an_ack(Ack(7, INT_MAX + 1))) is None
+    assert AckReader(GROUP + 1, TARGET).read(an_ack(Ack(7))) is None
+
+
+def decode_one(datagram: bytes) -> tuple[Address, Frame]:
+    source, (frame,) = decode(datagram, GROUP, TARGET)
+    return source, frame

@@ -3,6 +3,7 @@
 import pytest
 
 from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, ACK_SOON, Ticker
+from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.core.wire.frames import Ack, Last
 from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.ack_sender import AckSender
@@ -140,6 +141,7 @@ def test_every_arrival_behind_a_gap_is_acked_where_one_byte_may_be_in_flight() -
 
 def test_arrivals_of_several_packets_are_acked_soon_and_once() -> None:
     member = Receiver()
+    member.env.mtu = PACKET_BYTES_MAX
     window = member.group.windows[B]
     window.put(run(1, 10))
     member.acks.on_arrived(B, window, ACK_BYTES)
@@ -151,6 +153,15 @@ def test_arrivals_of_several_packets_are_acked_soon_and_once() -> None:
     assert member.acked() == [(0, 10)]
     member.acks.on_arrived(B, window, ACK_BYTES)
     assert member.env.timers.is_set(member.layer, ACK_SOON)
+
+
+def test_arrivals_that_stay_on_the_machine_wait_for_the_tick() -> None:
+    member = Receiver()
+    member.env.mtu = PACKET_BYTES_MAX + 1
+    window = member.group.windows[B]
+    window.put(run(1, 10))
+    member.acks.on_arrived(B, window, ACK_BYTES)
+    assert not member.env.timers.is_set(member.layer, ACK_SOON)
 
 
 def test_acks_to_several_senders_come_as_much_later() -> None:

@@ -1,5 +1,6 @@
 """Bytes in flight: how acks make room, and how active senders share it."""
 
+from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.flight_control import (
     ACTIVE_SENDER_SECONDS,
@@ -137,3 +138,18 @@ def test_a_member_that_left_no_longer_counts_as_a_sender() -> None:
 
 def test_a_sender_without_a_pace_has_none_now() -> None:
     assert control(Parts()).paced_rate == 0
+
+
+def test_congestion_counts_only_where_datagrams_are_packets() -> None:
+    parts = Parts()
+    ack_map = AckMap()
+    ack_map.install(parts.change, 0)
+    flight = FlightControl(parts.env, 4_000_000, 16_000_000, parts.group.sent, ack_map)
+    flight.install(parts.change, 0)
+    parts.env.mtu = PACKET_BYTES_MAX + 1
+    assert flight.room() == flight.window == 4_000_000
+    flight.congestion.on_lost(B, 1, 1_000.0)
+    assert flight.paced_rate == 0
+    parts.env.mtu = PACKET_BYTES_MAX
+    assert flight.room() <= flight.window < 4_000_000
+    assert flight.paced_rate > 0

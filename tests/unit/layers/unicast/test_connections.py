@@ -6,11 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcast.core.model.address import Address
+from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.core.wire.frames import UnicastAck, UnicastData, UnicastNak, UnicastReset
 from ringcast.layers.unicast import Unicast
 from ringcast.layers.unicast.connections import Inbound, Inbounds, Over
 from tests.unit.harness import Flight, Member, bad_network, clean, lose, numbered
 from tests.unit.layers.pair import A, B, C, is_data, layer, pair, send_each
+
+# --- congestion ---------------------------------------------------------------------------------
+
+
+def test_only_packets_are_subject_to_congestion_control() -> None:
+    net = pair()
+    sender, spec = net.members[A], Unicast()
+    sender.env.mtu = PACKET_BYTES_MAX + 1
+    assert layer(net, A).room(B) == (spec.capacity, spec.max_bytes)
+    sender.send(numbered(1), B)
+    assert layer(net, A).room(B)[1] > spec.max_bytes // 2
+    sender.env.mtu = PACKET_BYTES_MAX
+    assert 0 < layer(net, A).room(B)[1] < spec.max_bytes // 2
+
 
 # --- views and connections that end -------------------------------------------------------------
 
