@@ -83,6 +83,10 @@ def _name(check: Check) -> tuple[str, str]:
     return check.__module__, check.__qualname__
 
 
+def _is_own(check: Check) -> bool:
+    return check.__module__.startswith("ringcast.")
+
+
 def checks(about: str) -> list[Check]:
     """The checks about VIEWS or MESSAGES, Ringcast's own first."""
     _load_installed()
@@ -91,16 +95,15 @@ def checks(about: str) -> list[Check]:
 
 def checks_of_others() -> dict[str, list[Check]]:
     """The checks from outside of Ringcast, to be taken along to other processes."""
-    return {
-        about: [check for check in checks(about) if not check.__module__.startswith("ringcast.")]
-        for about in _checks
-    }
+    return {about: [check for check in checks(about) if not _is_own(check)] for about in _checks}
 
 
 def include(others: Mapping[str, Iterable[Check]]) -> None:
-    """Register the checks that another process has taken along."""
-    for about, found in others.items():
-        for check in found:
+    """Register the checks that another process has taken along, and no others from outside of
+    Ringcast: a worker of Spark may serve several audits, each with checks of its own."""
+    for about, known in _checks.items():
+        known[:] = [check for check in checks(about) if _is_own(check)]
+        for check in others.get(about, ()):
             audit_check(about)(check)
 
 

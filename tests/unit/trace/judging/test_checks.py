@@ -110,3 +110,14 @@ def test_another_process_gets_the_checks_of_others_only() -> None:
     checks._checks[VIEWS].remove(alone)
     checks.include(taken)
     assert len(check(views(1))) == 1
+
+
+def test_a_process_that_serves_several_audits_has_the_checks_of_the_last_one() -> None:
+    own = len(checks.checks(VIEWS))
+    audit_check(VIEWS, {"alone": ALONE}, SIZE)(alone)
+    taken = checks.checks_of_others()
+    checks.include(taken)
+    assert len(check(views(1))) == 1
+    checks.include({VIEWS: [], MESSAGES: []})
+    assert check(views(1)) == []
+    assert len(checks.checks(VIEWS)) == own
