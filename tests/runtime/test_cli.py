@@ -156,4 +156,5 @@ def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -
     assert status == 0, err
     assert json.loads(out) == {"group": group, "stable": {"ann": 0}}
     status, out, err = run(tmp_path, "stability", group)
-    assert (status, out, err) == (0, "", f"no other member is in {group}: start one\n")
+    assert (status, out) == (1, "")
+    assert f"no other member of {group} was found: check the name" in err
