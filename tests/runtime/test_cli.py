@@ -147,6 +147,17 @@ def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Pa
     assert run(home, "status", "--json")[:2] == (1, '{\n  "members": []\n}\n')
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["doctor", "--timeout", "0.1"], ["top", "no-members", "--count", "1"], ["explain", "lan"]],
+    ids=" ".join,
+)
+def test_a_command_runs_without_standard_streams(words: list[str], tmp_path: Path) -> None:
+    for closed in ("<&-", ">&-", "<&- >&-"):
+        status, _, err = run(tmp_path, *words, wrapper=("sh", "-c", f'exec "$@" {closed}', "sh"))
+        assert (status, err) == (0, ""), closed
+
+
 def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -> None:
     group = group_name()
     with commands() as running:
