@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.command import Command, commands, endpoint, environment, node, run
 from tests.runtime.support import SOON, group_name
+from tests.runtime.waiting import wait_until
 
 # node ---------------------------------------------------------------------------------------------
 
@@ -169,3 +170,25 @@ def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -
     status, out, err = run(tmp_path, "stability", group)
     assert (status, out) == (1, "")
     assert f"no other member of {group} was found: check the name" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_of_a_swarm_outlives_it(number: signal.Signals, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "ringcast", "swarm", "--seeds", "100000", "--jobs", "2"]
+    with subprocess.Popen(words, env=environment(tmp_path), stderr=subprocess.PIPE) as swarm:
+        children = Path(f"/proc/{swarm.pid}/task/{swarm.pid}/children")
+        wait_until(lambda: len(children.read_text().split()) == 2)
+        workers = [Path("/proc") / pid / "stat" for pid in children.read_text().split()]
+        swarm.send_signal(number)
+        assert swarm.wait(SOON) == (130 if number is signal.SIGINT else -number)
+        assert swarm.stderr is not None
+        assert b"Traceback" not in swarm.stderr.read()
+        wait_until(lambda: not any(map(is_running, workers)))
+
+
+def is_running(stat: Path) -> bool:
+    """Whether the process of this file is there, and is not a zombie that its parent forgot."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
