@@ -18,8 +18,9 @@ HISTORY_VIEWS = 20
 """The latest views that are shown."""
 KERNEL_DROPS = "buffer_full"
 """The kernel counts datagrams of other groups as well: shown only while messages are missing."""
-HARMLESS_DROPS = frozenset(["wrong_group"])
-"""Other groups at the same address are ordinary; a member's details still count these drops."""
+HARMLESS_DROPS = frozenset(["wrong_group", "bytes"])
+"""Drops that only a member's details count: other groups at the same address are ordinary, and so
+are bytes that waited for a member which has left."""
 SILENT_SECONDS = 3.0
 """A member whose last report is older than this is shown as silent."""
 

@@ -50,9 +50,12 @@ def test_datagrams_of_other_groups_are_no_trouble() -> None:
     with sync.join("watch", spec, name="ann") as group:
         honest = member_report(group._member, group._member.began + 1.0)
     before = _Sample(0.0, {**honest, "counters": {"dropped_wrong_group": 1, "dropped_remote": 1}})
-    after = _Sample(2.0, {**honest, "counters": {"dropped_wrong_group": 9, "dropped_remote": 9}})
+    after = _Sample(
+        2.0,
+        {**honest, "counters": {"dropped_wrong_group": 9, "dropped_remote": 9, "dropped_bytes": 9}},
+    )
     found = _figures(before, after)
-    assert found["drops"] == {"wrong_group": 9, "remote": 9}
+    assert found["drops"] == {"wrong_group": 9, "remote": 9, "bytes": 9}
     assert found["rising_drops"] == {"remote": 4.0}
 
 
