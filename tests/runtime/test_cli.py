@@ -140,9 +140,13 @@ def test_members_on_this_machine_tell_how_they_are(running: list[Command], home:
 
 
 def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Path) -> None:
-    ann = node(running, home, group_name(), "ann", "--preset", "tcp")
+    group = group_name()
+    ann = node(running, home, group, "ann", "--preset", "tcp")
     ann.err.hear("view 1")
     assert run(home, "status")[0] == 0
+    status, out, err = run(home, "status", "a misspelt group")
+    assert (status, out) == (1, "")
+    assert f"runs here: there are members of {group}\n" in err
     ann.signal(signal.SIGKILL)
     ann.status()
     assert run(home, "status", "--json")[:2] == (1, '{\n  "members": []\n}\n')
