@@ -173,7 +173,7 @@ def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -
     assert json.loads(out) == {"group": group, "stable": {"ann": 0}}
     status, out, err = run(tmp_path, "stability", group)
     assert (status, out) == (1, "")
-    assert f"no other member of {group} was found: check the name" in err
+    assert f"no other member of {group}: check the name" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

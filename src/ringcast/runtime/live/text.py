@@ -134,9 +134,7 @@ def _troubles(row: MemberRow, view: int) -> Iterator[str]:
 
 def alone_text(group: str) -> str:
     """What to check when a command that joins a group to look at it finds no other member."""
-    return printable(
-        f"no other member of {group} was found: check the name, and give its members' arguments"
-    )
+    return printable(f"no other member of {group}: check the name and the stack's arguments")
 
 
 def role_text(row: MemberRow) -> str:

@@ -59,7 +59,7 @@ def test_a_healthy_group_says_so() -> None:
 def test_a_watcher_that_finds_no_other_member_says_so() -> None:
     lines = list(lines_of(snapshot(member("eve"))))
     assert "view 3, 1 member, closed group" in lines[0]
-    assert lines[2].startswith("ALONE    no other member of prices was found: check the name")
+    assert lines[2].startswith("ALONE    no other member of prices: check the name")
     assert "ALONE" not in "".join(lines_of(snapshot(member("ann"))))
 
 

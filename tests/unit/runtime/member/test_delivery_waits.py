@@ -48,9 +48,9 @@ def test_a_closed_group_has_no_rounds() -> None:
 
 def test_there_is_one_look_without_time_and_a_last_one_at_the_end() -> None:
     assert list(looks(0.0)) == [0.0]
-    pauses = list(looks(LOOK_SECONDS_MIN / 10))
-    assert pauses[-1] == 0.0
-    assert all(pause <= LOOK_SECONDS_MIN / 10 for pause in pauses)
+    short = list(looks(LOOK_SECONDS_MIN / 10))
+    assert short[-1] == 0.0
+    assert max(short) <= LOOK_SECONDS_MIN / 10
     assert "within 2 seconds" in str(StabilityRounds.timeout(2.0))
     pauses = looks(None)
     assert [next(pauses) for _ in range(9)][-1] == LOOK_SECONDS_MAX
