@@ -1,21 +1,22 @@
 """Chat without a server: all processes that run this on one machine are in the room.
 
-python examples/chat.py ROOM NAME          in several terminals; an empty line leaves
+python examples/chat.py ROOM NAME          in several terminals; an empty line or Ctrl-C leaves
 python examples/chat.py ROOM NAME --lan    with all members on the network
 """
 
-import asyncio
 import sys
+import threading
+from contextlib import suppress
 
 import ringcast
-from ringcast import presets
+from ringcast import presets, sync
 from ringcast.transports import Udp
 
 
-async def listen(group: ringcast.Group) -> None:
+def listen(group: sync.Group) -> None:
     """Print joins, leaves and messages."""
     names: dict[ringcast.Address, str] = {}
-    async for event in group.events():
+    for event in group.events():
         match event:
             case ringcast.ViewChange(view, joined, left):
                 names.update({peer.address: peer.name for peer in view.peers})
@@ -31,22 +32,21 @@ async def listen(group: ringcast.Group) -> None:
                 print(f"* {event}")
 
 
-async def speak(group: ringcast.Group) -> None:
+def speak(group: sync.Group) -> None:
     """Send each line that is typed, until an empty one."""
-    while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
-        await group.send(line.encode())
+    while line := sys.stdin.readline().strip():
+        group.send(line.encode())
 
 
-async def main(room: str, name: str, *options: str) -> None:
+def main(room: str, name: str, *options: str) -> None:
     """Join, talk, leave."""
     spec = presets.lan().replace(Udp(bind="")) if "--lan" in options else presets.loopback()
-    async with ringcast.join(f"chat-{room}", spec, name=name) as group:
-        listening = asyncio.create_task(listen(group))
-        await speak(group)
-    await listening
+    with sync.join(f"chat-{room}", spec, name=name) as group, suppress(KeyboardInterrupt):
+        threading.Thread(target=listen, args=[group]).start()
+        speak(group)
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    asyncio.run(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

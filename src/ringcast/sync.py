@@ -282,7 +282,7 @@ class Group(BlockingServices):
             if self._over():
                 return self._refill(who)
             if time.monotonic() >= until:
-                raise Timeout(f"nothing came within {timeout:g} seconds")
+                raise Timeout(f"nothing arrived within {timeout:g} seconds")
             self._driver.listen(until, self._has_more)
             if self._has_more():
                 break

@@ -98,12 +98,12 @@ def test_events_come_in_their_order() -> None:
 def test_every_wait_has_a_timeout() -> None:
     async def run() -> None:
         async with ringcast.join(group_name(), memory()) as group:
-            with pytest.raises(ringcast.Timeout, match="nothing came"):
+            with pytest.raises(ringcast.Timeout, match="nothing arrived"):
                 await group.receive(timeout=0.05)
-            with pytest.raises(ringcast.Timeout, match="nothing came"):
+            with pytest.raises(ringcast.Timeout, match="nothing arrived"):
                 async for _ in group.batches(timeout=0.05):
                     pass
-            with pytest.raises(ringcast.Timeout, match="nothing came"):
+            with pytest.raises(ringcast.Timeout, match="nothing arrived"):
                 async for _ in group.events(timeout=0.05):
                     pass
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.command import Command, commands, endpoint, environment, node, run
 from tests.runtime.support import SOON, group_name
+from tests.runtime.waiting import wait_until
 
 # node ---------------------------------------------------------------------------------------------
 
@@ -139,12 +140,27 @@ def test_members_on_this_machine_tell_how_they_are(running: list[Command], home:
 
 
 def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Path) -> None:
-    ann = node(running, home, group_name(), "ann", "--preset", "tcp")
+    group = group_name()
+    ann = node(running, home, group, "ann", "--preset", "tcp")
     ann.err.hear("view 1")
     assert run(home, "status")[0] == 0
+    status, out, err = run(home, "status", "a misspelt group")
+    assert (status, out) == (1, "")
+    assert f"runs here: there are members of {group}\n" in err
     ann.signal(signal.SIGKILL)
     ann.status()
     assert run(home, "status", "--json")[:2] == (1, '{\n  "members": []\n}\n')
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["doctor", "--timeout", "0.1"], ["top", "no-members", "--count", "1"], ["explain", "lan"]],
+    ids=" ".join,
+)
+def test_a_command_runs_without_standard_streams(words: list[str], tmp_path: Path) -> None:
+    for closed in ("<&-", ">&-", "<&- >&-"):
+        status, _, err = run(tmp_path, *words, wrapper=("sh", "-c", f'exec "$@" {closed}', "sh"))
+        assert (status, err) == (0, ""), closed
 
 
 def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -> None:
@@ -156,4 +172,27 @@ def test_a_round_of_stability_is_started_from_the_command_line(tmp_path: Path) -
     assert status == 0, err
     assert json.loads(out) == {"group": group, "stable": {"ann": 0}}
     status, out, err = run(tmp_path, "stability", group)
-    assert (status, out, err) == (0, "", f"no other member is in {group}: start one\n")
+    assert (status, out) == (1, "")
+    assert f"no other member of {group}: check the name" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_of_a_swarm_outlives_it(number: signal.Signals, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "ringcast", "swarm", "--seeds", "100000", "--jobs", "2"]
+    with subprocess.Popen(words, env=environment(tmp_path), stderr=subprocess.PIPE) as swarm:
+        children = Path(f"/proc/{swarm.pid}/task/{swarm.pid}/children")
+        wait_until(lambda: len(children.read_text().split()) == 2)
+        workers = [Path("/proc") / pid / "stat" for pid in children.read_text().split()]
+        swarm.send_signal(number)
+        assert swarm.wait(SOON) == (130 if number is signal.SIGINT else -number)
+        assert swarm.stderr is not None
+        assert b"Traceback" not in swarm.stderr.read()
+        wait_until(lambda: not any(map(is_running, workers)))
+
+
+def is_running(stat: Path) -> bool:
+    """Whether the process of this file is there, and is not a zombie that its parent forgot."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

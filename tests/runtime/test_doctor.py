@@ -39,8 +39,9 @@ def test_a_group_that_is_there(
 def test_a_seed_of_another_group(running: list[Command], home: Path) -> None:
     ann = node(running, home, group_name(), "ann", "--preset", "tcp")
     seed = endpoint(ann)
-    status, found = doctor(home, "--seeds", seed, "--group", "mine")
+    status, found = doctor(home, "mine", "--seeds", seed)
     assert status == 1
+    assert doctor(home, "--group", "mine", "--seeds", seed) == (status, found)
     assert found["seed"] == (
         f"problem: {seed} is in another group: check the name of the group, and the port"
     )

@@ -1,11 +1,14 @@
 """The examples do what they say."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from tests.runtime.support import ROOT, SOON, group_name
 
@@ -97,6 +100,15 @@ def test_work_distribution() -> None:
         expect(ann, "ann has done task 4", "ann has done task 5")
         say(ann, "")
     assert ann.returncode == bob.returncode == 0
+
+
+@pytest.mark.parametrize("program", ["chat.py", "replicated_dictionary.py", "work_distribution.py"])
+def test_ctrl_c_leaves_at_once(program: str) -> None:
+    with example(program, group_name(), "ann") as ann:
+        assert ann.stdout is not None
+        assert ann.stdout.readline().startswith("* ann")
+        ann.send_signal(signal.SIGINT)
+    assert ann.returncode == 0
 
 
 def test_send_file(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_groups_with_different_names_do_not_hear_each_other() -> None:
     with members(2, "multicast") as (a, b), members(1, "multicast") as (c,):
         a.send(b"for us")
         assert take_bytes(b, 1) == [b"for us"]
-        with pytest.raises(ringcast.Timeout, match="nothing came within"):
+        with pytest.raises(ringcast.Timeout, match="nothing arrived within"):
             c.receive(timeout=0.2)
         assert len(c.view) == 1
 

@@ -1,6 +1,7 @@
 """The programs of the how-to pages do what the pages say."""
 
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,14 @@ def test_the_stores_stay_alike(tmp_path: Path) -> None:
             wait_for(ann, "ann set colour to green", "it was red")
         say(ann, "")
         assert ann.wait(LONG) == 0
+
+
+def test_ctrl_c_ends_a_store_that_waits_for_a_line(tmp_path: Path) -> None:
+    programs("how-to/replicated-store.md", tmp_path, group_name())
+    with running([sys.executable, "store.py", "ann"], tmp_path) as ann:
+        wait_for(ann, "ann has {}")
+        ann.send_signal(signal.SIGINT)
+        assert ann.wait(LONG) != 0
 
 
 def test_all_readers_get_the_market_data(tmp_path: Path) -> None:

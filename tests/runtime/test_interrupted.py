@@ -73,7 +73,7 @@ def test_who_is_forgotten_holds_nobody_back() -> None:
     with members(2, "memory") as (first, second):
         company = [sync.join(first._member.group, memory())]
         await_view(first, 3)
-        with pytest.warns(ResourceWarning, match="neither left nor closed"):
+        with pytest.warns(ResourceWarning, match=r"View\(3.*neither left nor closed"):
             company.clear()
         await_view(first, 2)
         await_view(second, 2)

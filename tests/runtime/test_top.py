@@ -92,3 +92,15 @@ def test_a_stuck_group_is_joined_shown_frozen_sorted_and_explained(tmp_path: Pat
         status, out, _ = run(tmp_path, "top", group, *stack, "--count", "1", "--interval", "1")
         assert status == 0
         assert "WAITS    ann waits for ann, bob since" in out
+
+
+def test_a_terminated_top_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "top", group_name())
+    try:
+        screen = terminal.show("views, the latest first")
+        assert "ALONE    no other member of" in screen
+        terminal.process.terminate()
+        terminal.show("\x1b[?25h")
+        assert terminal.process.wait(SOON) == 130
+    finally:
+        terminal.close()

@@ -24,13 +24,18 @@ def command(start: str, group: str = "") -> list[str]:
 
 
 def test_the_chat_and_a_crash(tmp_path: Path) -> None:
-    program = tmp_path / "chat.py"
-    program.write_text(PROGRAMS["chat.py"].replace('"tutorial"', f'"{group_name()}"'))
+    program, group = tmp_path / "chat.py", group_name()
+    program.write_text(PROGRAMS["chat.py"].replace('"tutorial"', f'"{group}"'))
     with running([sys.executable, str(program), "ann"], tmp_path) as ann:
         wait_for(ann, "ann is here", "ann: hello from ann")
         with running([sys.executable, str(program), "bob"], tmp_path) as bob:
             wait_for(bob, "ann is here", "bob is here", "bob: hello from bob")
             wait_for(ann, "bob is here", "bob: hello from bob")
+            assert "`ringcast node tutorial --name cat`" in PAGE
+            node = [sys.executable, "-m", "ringcast", "node", group, "--name", "cat"]
+            run(node, tmp_path, "hello from a terminal\n")
+            for member in (ann, bob):
+                wait_for(member, "cat is here", "cat: hello from a terminal", "cat is gone")
             bob.kill()
             wait_for(ann, "bob is gone")
 

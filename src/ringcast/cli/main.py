@@ -114,14 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     chosen = next((word for word in words if not word.startswith("-")), None)
     name = chosen or "command"
+    _open_missing_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # What the terminal's encoding lacks is escaped.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
             _show_former_names(name)
             status = _run(words, chosen)
-        if sys.stdout is not None:  # It was closed before the start.
-            sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
+        sys.stdout.flush()  # A closed pipe is noticed here, and not while Python ends.
         return status
     except ConfigError as error:
         return _fail(name, error, 2)
@@ -145,6 +145,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sentence = f"{error.name} is not installed: run `pip install 'ringcast[{extra}]'`"
         return _fail(name, sentence, 2)
+
+
+def _open_missing_streams() -> None:
+    """Put an empty stream in place of each standard stream that was closed before the start.
+
+    No command has to look for it then, and no socket gets its descriptor.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def _show_former_names(command: str) -> None:
@@ -216,10 +226,9 @@ def _fail(command: str, error: Exception | str, status: int) -> int:
 
 
 def _tell(sentence: str) -> None:
-    """Write to standard error; it may be closed, and the exit status says enough then."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(sentence, file=sys.stderr)
+    """Write to standard error; when it is closed, the exit status says enough."""
+    with suppress(OSError):
+        print(sentence, file=sys.stderr)
 
 
 class _Parser(ArgumentParser):

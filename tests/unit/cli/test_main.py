@@ -193,7 +193,7 @@ def quiet() -> Iterator[None]:
         (["record", "g", "--to", "x" * 300], "cannot be written"),
         (["audit", "/proc", "--skew", "-1"], "give 0 or more seconds"),
         (["audit", "/proc", "--capacity", "0"], "give at least 1"),
-        (["doctor", "--group", ""], "--group is empty"),
+        (["doctor", ""], "the name of the group is empty"),
         (["node", "g", "--prest", "lan"], "--prest lan; did you mean --preset?; see ringcast node"),
         (["explain", "lan", "more"], "ringcast explain: unrecognized arguments: more; see"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,7 +25,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "Looks at interfaces, routes, ports, socket buffers, multicast and seeds, and looks for"
         "\nmembers. Give it the arguments of `ringcast node`. Exit status 1: a problem was found."
     )
-    parser.add_argument("--group", metavar="GROUP", help="look for members of this group")
+    parser.add_argument(
+        "group", metavar="GROUP", nargs="?", default=SUPPRESS, help="look for its members"
+    )
+    parser.add_argument("--group", metavar="GROUP", help="the same")
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -52,7 +55,7 @@ def _findings(arguments: Namespace) -> Iterator[DoctorFinding]:
 def run(arguments: Namespace) -> int:
     """Look at everything; 1 when there is a problem."""
     if arguments.group == "":
-        raise ConfigError("--group is empty: give the name of the group, or leave it out")
+        raise ConfigError("the name of the group is empty: give it, or leave it out")
     findings: list[DoctorFinding] = []
     for finding in _findings(arguments):
         findings.append(finding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from ringcast.closed.keys import generate
+from ringcast.errors import ConfigError
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -21,6 +22,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Write the file."""
+    if not arguments.file:
+        raise ConfigError("FILE is empty: give the path of the file to write")
     key = generate(arguments.file)
     print(f"{arguments.file}: key id {key.id:02x}")
     return 0

@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.numbers import seconds
+from ringcast.runtime.ops.event_text import printable
 from ringcast.runtime.ops.metrics import render
 from ringcast.runtime.ops.status import running_members
 from ringcast.runtime.ops.status_text import explanation, overview
@@ -64,10 +65,15 @@ def _show(arguments: Namespace) -> int:
     if arguments.explain:
         print(explanation(answered))
     if not members:
-        where = f" of {arguments.group}" if arguments.group else ""
-        print(
-            f"ringcast status: no member{where} that can be asked runs here:"
-            " start one with `ringcast node`, as this user",
-            file=sys.stderr,
-        )
+        print(f"ringcast status: {printable(_nothing_found(arguments.group))}", file=sys.stderr)
     return 0 if answered else 1
+
+
+def _nothing_found(group: str | None) -> str:
+    """Why nothing is shown, and what to do."""
+    where = f" of {group}" if group else ""
+    groups = sorted({str(member["group"]) for member in running_members() if "group" in member})
+    do = "start one with `ringcast node`, as this user"
+    if group and groups:
+        do = f"there are members of {', '.join(groups)}"
+    return f"no member{where} that can be asked runs here: {do}"

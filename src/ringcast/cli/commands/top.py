@@ -6,6 +6,7 @@ import contextlib
 import json
 import select
 import shutil
+import signal
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -52,6 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Show the group until the user has enough."""
+    signal.signal(signal.SIGTERM, _end)
     with join_as_observer(arguments) as group:
         watch = GroupWatch(group)
         watch.look()  # The first answers are there at the next look.
@@ -60,6 +62,11 @@ def run(arguments: Namespace) -> int:
         else:
             _Screen(watch, arguments).run(group)
     return 0
+
+
+def _end(*_: object) -> None:
+    """Leave the group, and the terminal as it was, as at Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _print(watch: GroupWatch, arguments: Namespace) -> None:
@@ -137,7 +144,7 @@ class _Screen:
 
 def _painted(line: str) -> str:
     """A line with a trouble in red or yellow."""
-    if line.startswith(("WAITS", "SILENT", "SUSPECTS")):
+    if line.startswith(("ALONE", "WAITS", "SILENT", "SUSPECTS")):
         return paint(line, RED)
     return paint(line, YELLOW) if line.startswith(("DROPS", "APART")) else line
 

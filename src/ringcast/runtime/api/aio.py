@@ -338,7 +338,7 @@ class Group(AsyncServices):
             async with asyncio.timeout(timeout):
                 return await self._wait_for_events(who)
         except TimeoutError:
-            raise Timeout(f"nothing came within {timeout:g} seconds") from None
+            raise Timeout(f"nothing arrived within {timeout:g} seconds") from None
 
     async def _wait_for_events(self, who: object) -> bool:
         while not self._over():

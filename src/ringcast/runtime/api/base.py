@@ -146,8 +146,11 @@ class GroupBase:
     def __del__(self) -> None:
         # A member that does not take holds all senders back, so a forgotten one leaves.
         driver = getattr(self, "_driver", None)
-        if driver is not None and not sys.is_finalizing() and driver.abandon():
-            text = f"{self!r} was neither left nor closed before it was forgotten: it leaves now"
+        if driver is None or sys.is_finalizing():
+            return
+        who = repr(self)  # As it was before it left.
+        if driver.abandon():
+            text = f"{who} was neither left nor closed before it was forgotten: it leaves now"
             warnings.warn(text, ResourceWarning, stacklevel=1, source=self)
 
     def on_fork(self, reason: str) -> None:

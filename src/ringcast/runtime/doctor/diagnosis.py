@@ -280,7 +280,7 @@ def examine_buffer(which: str, limit: str, wanted: int, got: int, effect: str) -
 def examine_members(group: str | None, found: Sequence[Present]) -> Iterator[DoctorFinding]:
     """Who is in the group, as far as answers say."""
     if group is None:
-        yield ok("members", "give --group to look for its members")
+        yield ok("members", "give the name of a group to look for its members")
         return
     parts = {present.coordinator.address: present for present in found}
     if not parts:

@@ -58,11 +58,14 @@ def lines_of(
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot["at"]))
     state = "FROZEN at" if frozen else "at"
     yield printable(
-        f"{snapshot['group']}: view {snapshot['view']}, {len(members)} members, {kind};"
+        f"{snapshot['group']}: view {snapshot['view']}, {len(members)} member"
+        f"{'' if len(members) == 1 else 's'}, {kind};"
         f" watched by {snapshot['watched_by']} {state} {clock}"
     )
     yield ""
     troubles = [line for row in members for line in _troubles(row, snapshot["view"])]
+    if [row["name"] for row in members] == [snapshot["watched_by"]]:
+        troubles.insert(0, f"ALONE    {alone_text(snapshot['group'])}")
     yield from troubles or ["no member waits, is silent or drops anything"]
     yield ""
     yield from _table([HEADINGS, *map(_cells, members[:members_max])], width)
@@ -127,6 +130,11 @@ def _troubles(row: MemberRow, view: int) -> Iterator[str]:
         yield printable(f"SUSPECTS {name} suspects {', '.join(row['suspects'])}")
     for reason, rate in row["rising_drops"].items():
         yield printable(f"DROPS    {name} drops {reason}: {rate:,.0f} per second")
+
+
+def alone_text(group: str) -> str:
+    """What to check when a command that joins a group to look at it finds no other member."""
+    return printable(f"no other member of {group}: check the name and the stack's arguments")
 
 
 def role_text(row: MemberRow) -> str:

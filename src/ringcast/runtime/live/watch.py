@@ -18,6 +18,9 @@ HISTORY_VIEWS = 20
 """The latest views that are shown."""
 KERNEL_DROPS = "buffer_full"
 """The kernel counts datagrams of other groups as well: shown only while messages are missing."""
+HARMLESS_DROPS = frozenset(["wrong_group", "bytes"])
+"""Drops that only a member's details count: other groups at the same address are ordinary, and so
+are bytes that waited for a member which has left."""
 SILENT_SECONDS = 3.0
 """A member whose last report is older than this is shown as silent."""
 
@@ -178,7 +181,9 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
         "rising_drops": {
             reason: rate(count, dropped_before.get(reason, 0))
             for reason, count in drops.items()
-            if count > dropped_before.get(reason, 0) and (reason != KERNEL_DROPS or rates[5])
+            if count > dropped_before.get(reason, 0)
+            and reason not in HARMLESS_DROPS
+            and (reason != KERNEL_DROPS or rates[5])
         },
     }
 

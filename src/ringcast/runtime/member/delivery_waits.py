@@ -3,6 +3,7 @@ member has sent."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from time import monotonic
 
@@ -119,9 +120,10 @@ class PendingFlush:
 
 
 def looks(seconds: float | None) -> Iterator[float]:
-    """Seconds to wait between looks, until the time is over."""
-    deadline = None if seconds is None else monotonic() + seconds
-    pause = LOOK_SECONDS_MIN
-    while deadline is None or monotonic() < deadline:
-        yield pause
+    """Seconds to wait after each look: at least one look, and the last when the time is over."""
+    deadline = math.inf if seconds is None else monotonic() + seconds
+    pause, left = LOOK_SECONDS_MIN, math.inf
+    while left > 0:
+        left = max(deadline - monotonic(), 0.0)
+        yield min(pause, left)
         pause = min(2 * pause, LOOK_SECONDS_MAX)

@@ -8,11 +8,15 @@ timers of the stack allow? A failure names the seed, and the seed repeats it exa
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing import active_children, parent_process
 from random import Random
 from time import perf_counter
 
@@ -127,8 +131,30 @@ def run_seeds(
     if jobs <= 1:
         yield from map(run, seeds)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    others = active_children()
+    pool = ProcessPoolExecutor(jobs, initializer=_watch_parent)
+    try:
         yield from pool.map(run, seeds, chunksize=CHUNK)
+    except BaseException:  # Ctrl-C, or a caller that wants no more: the seeds under way are moot.
+        for worker in active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _watch_parent() -> None:
+    """End this worker when its parent does, also by SIGKILL; Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def describe(plan: Plan) -> str:

@@ -56,6 +56,13 @@ def test_a_healthy_group_says_so() -> None:
     assert lines[4].split()[0] == HEADINGS[0]
 
 
+def test_a_watcher_that_finds_no_other_member_says_so() -> None:
+    lines = list(lines_of(snapshot(member("eve"))))
+    assert "view 3, 1 member, closed group" in lines[0]
+    assert lines[2].startswith("ALONE    no other member of prices: check the name")
+    assert "ALONE" not in "".join(lines_of(snapshot(member("ann"))))
+
+
 def test_members_that_need_attention_come_before_the_table() -> None:
     lines = list(lines_of(snapshot(member("ann", waits_for=["bob"]), member("bob"))))
     assert lines.index("WAITS    ann waits for bob since 0.0 s") < lines.index(

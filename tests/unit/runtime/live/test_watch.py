@@ -2,8 +2,10 @@
 
 from typing import cast
 
-from ringcast.runtime.live.watch import _joined_histories, _lag
-from ringcast.runtime.member.stats import MemberReport, ViewRecord
+from ringcast import presets, sync
+from ringcast.runtime.live.watch import _figures, _joined_histories, _lag, _Sample
+from ringcast.runtime.member.stats import MemberReport, ViewRecord, member_report
+from ringcast.transports import Memory
 
 
 def record(number: int, *members: str, joined: tuple[str, ...] = (), why: str = "") -> ViewRecord:
@@ -41,6 +43,20 @@ def test_views_of_both_sides_of_a_partition_are_kept_in_order() -> None:
     here = report("ann", record(2, "ann"), record(4, "ann", "dan"))
     there = report("dan", record(3, "dan"), record(4, "ann", "dan"))
     assert [view["number"] for view in _joined_histories([here, there])] == [2, 3, 4]
+
+
+def test_datagrams_of_other_groups_are_no_trouble() -> None:
+    spec = presets.loopback().replace(Memory())
+    with sync.join("watch", spec, name="ann") as group:
+        honest = member_report(group._member, group._member.began + 1.0)
+    before = _Sample(0.0, {**honest, "counters": {"dropped_wrong_group": 1, "dropped_remote": 1}})
+    after = _Sample(
+        2.0,
+        {**honest, "counters": {"dropped_wrong_group": 9, "dropped_remote": 9, "dropped_bytes": 9}},
+    )
+    found = _figures(before, after)
+    assert found["drops"] == {"wrong_group": 9, "remote": 9, "bytes": 9}
+    assert found["rising_drops"] == {"remote": 4.0}
 
 
 def test_the_lag_is_what_others_have_sent_and_the_member_has_not_taken() -> None:

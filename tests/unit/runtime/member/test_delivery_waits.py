@@ -13,7 +13,12 @@ from ringcast.core.stack.stack import Stack
 from ringcast.errors import Closed, Timeout
 from ringcast.layers.fragment.layer import Fragment
 from ringcast.layers.multicast.nakack4 import NakAck4
-from ringcast.runtime.member.delivery_waits import LOOK_SECONDS_MAX, StabilityRounds, looks
+from ringcast.runtime.member.delivery_waits import (
+    LOOK_SECONDS_MAX,
+    LOOK_SECONDS_MIN,
+    StabilityRounds,
+    looks,
+)
 from ringcast.transports import Memory
 
 SOON = 20.0
@@ -41,8 +46,11 @@ def test_a_closed_group_has_no_rounds() -> None:
         StabilityRounds().look(member, 60.0)
 
 
-def test_the_looks_end_with_a_timeout() -> None:
-    assert list(looks(0.0)) == []
+def test_there_is_one_look_without_time_and_a_last_one_at_the_end() -> None:
+    assert list(looks(0.0)) == [0.0]
+    short = list(looks(LOOK_SECONDS_MIN / 10))
+    assert short[-1] == 0.0
+    assert max(short) <= LOOK_SECONDS_MIN / 10
     assert "within 2 seconds" in str(StabilityRounds.timeout(2.0))
     pauses = looks(None)
     assert [next(pauses) for _ in range(9)][-1] == LOOK_SECONDS_MAX
