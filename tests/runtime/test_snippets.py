@@ -170,6 +170,7 @@ skipped = ringcast.Skipped(batch.sender, batch.last + 1, batch.last + 2, "")
     Snippet(page="extend", index=0),
     Snippet(page="extend", index=1),
     Snippet(page="extend", index=2),
+    Snippet(page="extend", index=3),
     Snippet(
         page="sink",
         index=1,

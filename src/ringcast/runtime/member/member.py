@@ -76,9 +76,8 @@ class Member:
         chosen = spec["transport"] if "transport" in spec else None  # noqa: SIM401
         self.transport = make_transport(chosen)
         me = Address(secrets.randbits(63) + 1)
-        self.security = security = Security(
-            credentials, group, me, self.transport, isinstance(chosen, Tcp) and chosen.has_tls
-        )
+        has_tls = isinstance(chosen, Tcp) and chosen.has_tls
+        self.security = security = Security(credentials, group, me, self.transport, has_tls, spec)
         try:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
             rng, offset = random.Random(secrets.randbits(64)), wall_offset_ns() / 1e9
