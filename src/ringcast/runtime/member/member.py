@@ -29,7 +29,7 @@ from ringcast.runtime.member.blocked_senders import OwnApplicationWarning, timeo
 from ringcast.runtime.member.delivery_waits import PendingFlush, StabilityRounds
 from ringcast.runtime.member.incoming import RELIEF_SECONDS, Incoming
 from ringcast.runtime.member.observer import MemberListener
-from ringcast.runtime.member.outgoing import NEVER, Outgoing, PendingSend
+from ringcast.runtime.member.outgoing import LONG_AGO, Outgoing, PendingSend
 from ringcast.runtime.member.security import NO_KEYS, Credentials, Security
 from ringcast.runtime.member.services import MemberServices, ServiceOptions
 from ringcast.runtime.member.stats import Stats, ViewRecord, member_stats
@@ -344,7 +344,7 @@ class Member:
                 if pull and not self.incoming.ready:
                     changed = self._pull(now) or changed
                 if events := self.incoming.take(limit, now, who):
-                    self.outgoing.last_single = NEVER
+                    self.outgoing.last_single = LONG_AGO
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
                     changed = True
