@@ -122,7 +122,7 @@ def test_who_fails_says_what_was_tried() -> None:
 def test_who_is_alone_in_the_directory_is_told_so() -> None:
     _, part = started(Discovery(multicast=False, file="/d"))
     part.suggest("/d", Sighting((HERE,)))
-    assert part.tried == "the directory /d (nobody else there)"
+    assert part.tried == "the directory /d (no other member there)"
 
 
 def test_a_coordinator_asks_only_those_who_are_not_with_it() -> None:

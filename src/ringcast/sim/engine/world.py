@@ -316,7 +316,7 @@ class World:
     # Faults ---------------------------------------------------------------------------------------
 
     def partition(self, *sides: Iterable[Member | str]) -> None:
-        """Cut these groups off from each other; those who are in none are one more group."""
+        """Cut these groups off from each other; members in none of them are one more group."""
         names = [[m if isinstance(m, str) else m.name for m in side] for side in sides]
         self.network.partitions.split(names)
         self.done(None, "partition " + " | ".join(" ".join(side) for side in names))

@@ -26,7 +26,7 @@ ROUNDS = 6
 
 
 def leaving_seconds(spec: StackSpec) -> float:
-    """Until all who leave are gone."""
+    """Until all leavers are gone."""
     membership = spec["membership"]
     assert isinstance(membership, Membership)
     return membership.drain_timeout + membership.leave_timeout + 2 * membership.retry_max
@@ -46,7 +46,7 @@ def reunion_seconds(world: World) -> float:
     search = 1.5 * discovery.merge_interval + 1.5 * membership.retry_max + change
     # One at least: a member may have died before the view came that takes it in.
     crashes = max(1, ceil(_gone(world) / failure.watchers)) * crash
-    # Who has stopped for a merge finds out by itself that its leader, of another view, is dead.
+    # A member that has stopped for a merge finds out by itself that its leader is dead.
     seconds = max(crashes, UNHEARD_MAX * membership.retry_max) + search
     for protocol in world.spec.protocols:
         if isinstance(protocol, SlowMembers) and protocol.policy == "evict":
