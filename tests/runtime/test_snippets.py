@@ -182,6 +182,7 @@ skipped = ringcast.Skipped(batch.sender, batch.last + 1, batch.last + 2, "")
         ),
         after='assert row.value == b"a"',
     ),
+    Snippet(page="compression", index=0, after="assert plain >= 3 * packed"),
     Snippet(page="total-order", index=0, changes=(("presets.lan()", "presets.loopback()"),)),
 )
 
