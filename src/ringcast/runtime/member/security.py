@@ -43,16 +43,17 @@ class Security:
         self._has_tls = has_tls
         self._path = credentials.path
         self._transport = transport
-        self._by_key = GroupSeal(credentials.keys, group, me) if credentials.keys else None
-        self.seal: Seal | None = self._by_key
+        self.group_seal = GroupSeal(credentials.keys, group, me) if credentials.keys else None
+        """That of the keys."""
+        self.seal: Seal | None = self.group_seal
         """What seals and opens every datagram: a key, or a protocol of the stack."""
         if spec is not None:
-            self.seal = spec.make_seal(group, me, self._by_key)
-        if self._by_key is None:
+            self.seal = spec.make_seal(group, me, self.group_seal)
+        if self.group_seal is None:
             transport.open(me, group_id(group))
         else:
-            transport.secure(self._by_key)
-            transport.open(me, self._by_key.tags[0])
+            transport.secure(self.group_seal)
+            transport.open(me, self.group_seal.tags[0])
 
     def use(self, placement: Placement) -> None:
         """Let the transport place datagrams; a sealed one has to be opened first."""
@@ -61,23 +62,23 @@ class Security:
 
     def reload(self) -> None:
         """Read the key file anew. Raises ConfigError, and keeps the keys then."""
-        if self._by_key is None or self._path is None:
+        if self.group_seal is None or self._path is None:
             raise LocalError("this member has no key file: join with key_file= to reload its keys")
-        self._by_key.use(load_keys(self._path))
-        self._transport.secure(self._by_key)
+        self.group_seal.use(load_keys(self._path))
+        self._transport.secure(self.group_seal)
 
     def facts(self) -> dict[str, object]:
         """Open or closed, and the ids of the keys, the one that seals first."""
         return {
             "is_closed_group": self.seal is not None or self._has_tls,
-            "key_ids": [] if self._by_key is None else list(self._by_key.key_ids),
+            "key_ids": [] if self.group_seal is None else list(self.group_seal.key_ids),
         }
 
     def peer_key_ids(self, members: Iterable[Address]) -> dict[str, str]:
         """By which key each of these members has sealed last, as far as they were heard."""
-        if self._by_key is None:
+        if self.group_seal is None:
             return {}
-        used = {str(member): self._by_key.key_id_of(member) for member in members}
+        used = {str(member): self.group_seal.key_id_of(member) for member in members}
         return {member: key_id for member, key_id in used.items() if key_id is not None}
 
     def __str__(self) -> str:
@@ -85,8 +86,8 @@ class Security:
             return "the group is closed (TLS certificates)"
         if self.seal is None:
             return "the group is open: any process that reaches it may join, read and send"
-        if self._by_key is None:
+        if self.group_seal is None:
             return "the group is closed (a protocol of the stack seals every datagram)"
-        first, *others = self._by_key.key_ids
+        first, *others = self.group_seal.key_ids
         opens = f", also opens {', '.join(others)}" if others else ""
         return f"the group is closed (key id {first}{opens})"
