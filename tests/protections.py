@@ -312,7 +312,7 @@ PROTECTIONS = (
     ),
     Protection(
         who_is_ahead_says_where_a_view_ends,
-        MEMBERSHIP + "test_who_lacks_a_message_when_a_sleeper_is_merged_back_gets_it_at_once",
+        MEMBERSHIP + "test_a_member_that_lacks_a_message_at_a_merge_gets_it_at_once",
     ),
     Protection(
         an_earlier_attempt_stops_a_merge,
@@ -323,7 +323,8 @@ PROTECTIONS = (
         MEMBERSHIP + "test_a_group_that_a_merge_leaves_out_is_told_so",
     ),
     Protection(
-        only_the_sender_is_asked, MEMBERSHIP + "test_what_a_leaver_sent_is_had_from_the_others"
+        only_the_sender_is_asked,
+        MEMBERSHIP + "test_a_leavers_messages_are_requested_from_the_others",
     ),
     Protection(
         duplicates_are_handed_up,
@@ -335,7 +336,7 @@ PROTECTIONS = (
     ),
     Protection(
         a_state_counts_before_what_is_in_it,
-        STATE + "test_what_only_a_crashed_provider_knew_is_in_nobodys_state",
+        STATE + "test_what_only_a_crashed_provider_knew_is_in_no_state",
     ),
     Protection(
         half_a_state_is_kept, STATE + "test_a_provider_crashes_half_way_and_another_goes_on"
@@ -384,11 +385,11 @@ PROTECTIONS = (
     Protection(every_number_is_believed, STRANGERS + "test_no_number_freezes_the_coordinator"),
     Protection(
         a_joiner_need_not_be_there,
-        STRANGERS + "test_joins_with_nobody_behind_them_change_no_view[lan]",
+        STRANGERS + "test_joins_without_a_process_change_no_view[lan]",
     ),
     Protection(
         a_paused_member_accuses,
-        "tests/unit/control/test_failure_detector.py::test_who_slept_itself_accuses_nobody",
+        "tests/unit/control/test_failure_detector.py::test_a_member_that_was_paused_accuses_no_other",
     ),
 )
 

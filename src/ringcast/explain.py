@@ -21,7 +21,7 @@ from ringcast.errors import ConfigError, did_you_mean
 from ringcast.spec import StackSpec
 
 DEFAULT, PRESET, FILE, ARGUMENT = "default", "preset", "file", "argument"
-"""Where a value may have come from."""
+"""Where a value may be from."""
 
 ALIKE = " The same at all members: one with another value cannot join."
 """Added to the sentence of a setting that all members need alike."""

@@ -116,9 +116,9 @@ def stable() -> StackSpec:
 def bulk() -> StackSpec:
     """Large messages to large groups, where no slow receiver may hold the rest back.
 
-    Promises order, and every message to all that keep up; who does not is skipped past a timeout,
-    told so, and reported to the sender. Survivors of a crash may differ in the crashed sender's
-    last messages, since receivers free a message as soon as their application has it.
+    Promises order, and every message to all that keep up; a receiver that does not is skipped past
+    a timeout, told so, and reported to the sender. Survivors of a crash may differ in the crashed
+    sender's last messages, since receivers free a message as soon as their application has it.
     """
     window = NakAck4(
         max_bytes=64_000_000,  # Messages of up to half of it cost one ack each, and no more.

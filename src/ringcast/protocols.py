@@ -24,7 +24,8 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Part, Spec
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
-from ringcast.errors import ConfigError, did_you_mean
+from ringcast.core.wire.seal import BodySeal
+from ringcast.errors import ConfigError, WrongKey, did_you_mean
 from ringcast.layers.compress.layer import Compress
 from ringcast.layers.faults import Faults
 from ringcast.layers.flow.layer import Flow
@@ -44,6 +45,7 @@ ENTRY_POINTS = "ringcast.protocols"
 
 __all__ = [
     "ENTRY_POINTS",
+    "BodySeal",
     "Compress",
     "Discovery",
     "Env",
@@ -72,6 +74,7 @@ __all__ = [
     "Udp",
     "Unicast",
     "Wire",
+    "WrongKey",
     "declare",
     "find",
     "named",

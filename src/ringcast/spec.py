@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ringcast.core.model.address import Peer
+from ringcast.core.model.address import Address, Peer
 from ringcast.core.stack import registry
 from ringcast.core.stack.env import Dice
 from ringcast.core.stack.part import Spec
@@ -17,7 +17,7 @@ from ringcast.core.stack.ports import nothing_for
 from ringcast.core.stack.stack import Stack
 from ringcast.core.stack.wiring import REQUIRED
 from ringcast.core.wire.outbox import MTU
-from ringcast.core.wire.seal import Seal
+from ringcast.core.wire.seal import Seal, SealMaker
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.layers.sequencer import Sequencer
 from ringcast.protocols import find, named
@@ -192,10 +192,23 @@ class StackSpec:
     ) -> Stack:
         """A member's stack over a transport with this mtu; see `Stack` for its verbs.
 
-        seal: that of a closed group.
+        seal: that of a closed group, as `make_seal` returned it.
         """
-        specs = [protocol for protocol in self.protocols if protocol.role != "transport"]
+        specs = [
+            protocol
+            for protocol in self.protocols
+            if protocol.role != "transport" and not isinstance(protocol, SealMaker)
+        ]
         return Stack(specs, peer, group, rng, clock_offset, mtu, seal)
+
+    def make_seal(self, group: str, me: Address, given: Seal | None = None) -> Seal | None:
+        """The seal of one life of a member: the given one, or what a protocol of the stack makes.
+        Raises ConfigError when there would be two."""
+        makers = [protocol for protocol in self.protocols if isinstance(protocol, SealMaker)]
+        names = [type(maker).__name__ for maker in makers] + ([] if given is None else ["a key"])
+        if len(names) > 1:
+            raise ConfigError(f"{' and '.join(names)} would seal every datagram: give one of them")
+        return makers[0].make_seal(group, me) if makers else given
 
 
 def _check_instances(protocols: Sequence[object]) -> None:

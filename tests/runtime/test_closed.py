@@ -107,7 +107,7 @@ def test_a_stranger_gets_no_answer_over_udp() -> None:
         where = "{}:{}".format(*stranger.getsockname())
         peer = Peer(Address(99), "stranger", where)
         question = Discover(peer, NO_VIEW, 1)
-        for group in (group_id(a._member.group), a._member.security.seal.tags[0]):  # type: ignore[union-attr]
+        for group in (group_id(a._member.group), a._member.security.group_seal.tags[0]):  # type: ignore[union-attr]
             data = b"".join(encode(group, peer.address, [question]))
             stranger.sendto(data, split_endpoint(a.endpoint))
         b.send(b"x")
@@ -166,7 +166,7 @@ def test_the_first_log_line_says_open_or_closed(caplog: pytest.LogCaptureFixture
 
 def test_a_stranger_gets_no_answer_over_tcp_and_takes_no_connection_over() -> None:
     with members(2, "tcp", key=KEY) as (a, b):
-        seal = a._member.security.seal
+        seal = a._member.security.group_seal
         assert seal is not None
         hellos = [
             encode_hello(seal.tags[0], b.me),

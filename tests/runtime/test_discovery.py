@@ -320,7 +320,7 @@ def ways(tmp_path: Path) -> dict[str, Discovery]:
         "multicast": Discovery(),
         "seeds 127.0.0.1:9": Discovery(multicast=False, seeds=("127.0.0.1:9",)),
         "the name localhost:9 (127.0.0.1:9)": Discovery(multicast=False, dns="localhost:9"),
-        f"the directory {tmp_path} (nobody else there)": Discovery(
+        f"the directory {tmp_path} (no other member there)": Discovery(
             multicast=False, file=str(tmp_path)
         ),
     }

@@ -17,6 +17,7 @@ MERGE_INTERVAL = 0.5
 MERGED = 1.5 * MERGE_INTERVAL + Membership().gather
 HEALED = {
     "multicast": MERGED,
+    "ordered": MERGED,
     "tcp": MERGED + Tcp().stall_timeout + Tcp().connect_timeout + 1.25 * Tcp().retry_max,
 }
 """Seconds until one view, once both sides have noticed, and a view change; connections that have
@@ -34,15 +35,16 @@ def network() -> Iterator[Lan]:
 def stack(kind: str, side: int, seed: str | None) -> StackSpec:
     """The stack of a member on a side."""
     address = f"10.77.1.{side + 1}"
-    if kind == "multicast":
+    if kind != "tcp":
         spec = presets.loopback().replace(Udp(bind=address))
+        spec = spec.with_total_order() if kind == "ordered" else spec
     else:
         found = {"seeds": [seed]} if seed else {"when_alone": "create"}
         spec = presets.tcp(bind=address, **found)
     return spec.replace(QUICK).replace("Discovery", merge_interval=MERGE_INTERVAL)
 
 
-@pytest.mark.parametrize("kind", ["multicast", "tcp"])
+@pytest.mark.parametrize("kind", ["multicast", "ordered", "tcp"])
 def test_a_cut_link_makes_two_groups_and_a_mended_one_makes_one(network: Lan, kind: str) -> None:
     group, members, seed = group_name(), list[list[Process]](), None
     everybody: list[Process] = []

@@ -170,6 +170,7 @@ skipped = ringcast.Skipped(batch.sender, batch.last + 1, batch.last + 2, "")
     Snippet(page="extend", index=0),
     Snippet(page="extend", index=1),
     Snippet(page="extend", index=2),
+    Snippet(page="extend", index=3),
     Snippet(
         page="sink",
         index=1,
@@ -181,6 +182,7 @@ skipped = ringcast.Skipped(batch.sender, batch.last + 1, batch.last + 2, "")
         ),
         after='assert row.value == b"a"',
     ),
+    Snippet(page="compression", index=0, after="assert plain >= 3 * packed"),
     Snippet(page="total-order", index=0, changes=(("presets.lan()", "presets.loopback()"),)),
 )
 

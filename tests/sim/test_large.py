@@ -343,7 +343,7 @@ def test_a_message_larger_than_the_bound_is_refused_at_once_with_the_number() ->
     assert len(a.delivered) == 1
 
 
-def test_nobody_is_reported_when_all_keep_up() -> None:
+def test_no_receiver_is_reported_when_all_keep_up() -> None:
     world = World(seed=8, spec=bulk(), loss=0.1)
     members = world.join("a", "b", "c", "d")
     for member in members:

@@ -76,7 +76,7 @@ def test_the_coordinator_sleeps_and_comes_back() -> None:
     )
 
 
-def test_who_lacks_a_message_when_a_sleeper_is_merged_back_gets_it_at_once() -> None:
+def test_a_member_that_lacks_a_message_at_a_merge_gets_it_at_once() -> None:
     """Others are in the merged view already, and send; its number does not follow that of the view
     before, so what they send there does not say where that one ends."""
     world, (a, b, c, d) = world_of(21, *"abcd")
@@ -122,7 +122,7 @@ def test_coordinator_and_next_crash_together() -> None:
     expect_one_view(world, c, d)
 
 
-def test_what_a_leaver_sent_is_had_from_the_others() -> None:
+def test_a_leavers_messages_are_requested_from_the_others() -> None:
     """It is gone as soon as it sees the view without it, though a member lacks its last words."""
     world, (a, b, c, d) = world_of(22, *"abcd")
     world.drop(lambda f: f.kind in ("DATA", "LAST") and (f.source, f.target) == ("d", "c"))
@@ -134,7 +134,7 @@ def test_what_a_leaver_sent_is_had_from_the_others() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_who_answers_slowly_is_asked_on(seed: int) -> None:
+def test_a_member_that_answers_slowly_is_asked_again(seed: int) -> None:
     """The dead, asked meanwhile, do not get the credit for what comes from the living."""
     spec = presets.lan().replace(
         NakAck4(request_messages=1), FailureDetector(interval=0.2, timeout=1.0)
@@ -165,7 +165,7 @@ def test_a_leaver_that_alone_has_what_a_crashed_member_sent_gives_it_first() -> 
     assert b"last words" in [message.payload for message in a.delivered]
 
 
-def test_who_is_left_alone_does_not_wait_for_what_nobody_can_give_it() -> None:
+def test_a_member_left_alone_does_not_wait_for_lost_messages() -> None:
     """It has published a view itself, and lacks what comes before it."""
     world, (a, b) = world_of(23, "a", "b")
     world.drop(lambda f: f.kind in ("DATA", "LAST") and f.source == "b")
@@ -353,7 +353,7 @@ def test_what_is_for_a_former_life_does_not_reach_the_next() -> None:
     assert b"for your eyes only" not in [message.payload for message in b.delivered]
 
 
-def test_everybody_before_the_last_member_is_gone() -> None:
+def test_the_last_member_goes_on_when_all_before_it_crash() -> None:
     """With one watcher each, the ring has to close over the dead one by one."""
     spec = presets.lan().replace(FailureDetector(interval=0.1, timeout=0.5, verify=0.2, watchers=1))
     world = World(seed=13, spec=spec)
@@ -391,7 +391,7 @@ def test_a_promise_has_an_end() -> None:
     assert world.check() == []
 
 
-def test_everybody_leaves_at_once() -> None:
+def test_all_members_leave_at_once() -> None:
     world, members = world_of(16, *"abcd")
     for member in members:
         member.leave()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringcast import presets, protocols
+from ringcast.cli.main import main
 from ringcast.sim import World
 from ringcast.spec import StackSpec
 
@@ -55,3 +56,13 @@ def test_another_key_is_not_heard() -> None:
     world.run(seconds=1.0)
     assert not [m for m in a.delivered if m.sender == c.me]
     assert a.stats()["seal"] == {"broken": 1}
+
+
+def test_the_swarm_puts_it_into_all_stacks(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--seeds", "6", "--first", "40", "--jobs", "1"]
+    assert main(["swarm", *arguments, "--with", "Seal.key=secret"]) == 0
+    with_seal = capsys.readouterr().out
+    assert ", 0 failed, " in with_seal
+    assert "left out" not in with_seal
+    assert main(["swarm", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] != with_seal.splitlines()[-1]

@@ -18,7 +18,7 @@ def receipt_of(member: Member, world: World) -> set[Address]:
 
 
 @pytest.mark.parametrize("preset", ["lan", "stable"])
-def test_nobody_lacks_anything_once_all_have_taken_it(preset: str) -> None:
+def test_no_member_lacks_a_message_once_all_have_taken_it(preset: str) -> None:
     world = World(1, presets.PRESETS[preset](), loss=0.2)
     a, b, c = world.join(*"abc")
     a.send([b"x"] * 50)

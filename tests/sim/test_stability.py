@@ -87,7 +87,7 @@ def test_memory_stays_flat_over_steady_traffic(preset: Callable[[], StackSpec]) 
     assert world.check() == []
 
 
-def test_who_does_not_hear_itself_votes_by_amount_all_the_same() -> None:
+def test_a_member_without_loopback_votes_by_amount_as_well() -> None:
     """Else a full table waits for the interval of its sender, again and again."""
     table = NakAck3(loopback=False, max_bytes=1_000)
     spec = presets.stable().replace(table, Stability(interval=10.0))

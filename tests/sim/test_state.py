@@ -283,7 +283,7 @@ def test_a_provider_crashes_half_way_and_another_goes_on(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_only_a_crashed_provider_knew_is_in_nobodys_state(seed: int) -> None:
+def test_what_only_a_crashed_provider_knew_is_in_no_state(seed: int) -> None:
     """The provider's state has messages of its own that no other member has when it crashes."""
     world = World(seed, SMALL)
     a, b = world.join("a", "b")

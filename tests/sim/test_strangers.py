@@ -141,7 +141,9 @@ def test_no_number_freezes_the_coordinator(preset: Callable[[], StackSpec], numb
 
 
 @BOTH
-def test_joins_with_nobody_behind_them_change_no_view(preset: Callable[[], StackSpec]) -> None:
+def test_joins_without_a_process_change_no_view(
+    preset: Callable[[], StackSpec],
+) -> None:
     world = World(1, preset())
     a, b = world.join("a", "b")
     views, prepared = len(a.views), world.frames["PREPARE"]
@@ -182,7 +184,9 @@ def test_a_joiner_that_asks_the_coordinator_without_a_cookie_needs_one_round_tri
 
 
 @BOTH
-def test_groups_with_nobody_behind_them_change_no_view(preset: Callable[[], StackSpec]) -> None:
+def test_groups_without_a_process_change_no_view(
+    preset: Callable[[], StackSpec],
+) -> None:
     world = World(1, preset())
     a, b = world.join("a", "b")
     views, prepared = len(a.views), world.frames["PREPARE"]
@@ -231,7 +235,7 @@ def rate_beside(attack: Callable[[World, int], None], seconds: int = 60) -> floa
     return len(b.delivered) / (seconds * 1_000)
 
 
-def test_merges_that_nobody_leads_leave_a_group_most_of_its_rate() -> None:
+def test_merges_without_a_leader_leave_a_group_most_of_its_rate() -> None:
     def attack(world: World, second: int) -> None:
         coordinator = world.members["a"]
         view = coordinator.view
@@ -254,7 +258,7 @@ def test_groups_that_never_answer_a_merge_leave_a_group_most_of_its_rate() -> No
     assert rate_beside(attack) > 0.7
 
 
-def test_claims_to_be_at_the_endpoints_of_members_remove_nobody() -> None:
+def test_claims_to_be_at_the_endpoints_of_members_remove_no_member() -> None:
     def attack(world: World, second: int) -> None:
         for _ in range(10):
             for number, member in enumerate(world.running):

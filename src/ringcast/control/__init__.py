@@ -1,1 +1,1 @@
-"""The control parts: who is in the group, who is alive, what is stable."""
+"""The control parts: which members there are, which are alive, what is stable."""

@@ -129,7 +129,7 @@ class Sighting(NamedTuple):
 
 
 class DiscoveryPart(Part):
-    """Asks who is there and answers those who ask."""
+    """Asks for members, and answers processes that ask."""
 
     kinds = (Discover, Present)
 
@@ -155,7 +155,7 @@ class DiscoveryPart(Part):
         self._asked_at = 0.0
         """When the question came that this member may answer in the coordinator's place."""
         self._introduced = (0.0, Address(0))
-        """When this member was introduced last, and to whom."""
+        """When this member was introduced last, and to which process."""
         self.rest_until = 0.0
         """Until when this member does not want to be found, since the others evicted it."""
 
@@ -165,7 +165,7 @@ class DiscoveryPart(Part):
         self._failure = ports[FailureWatch]
 
     def on_view(self, installation: Installation) -> None:
-        """Remember who left: after a partition it may be out there, and the seeds may be gone."""
+        """Remember a former member: it may be behind a partition, and the seeds may be gone."""
         view, old = installation.view, installation.old
         if old is not None and not self.spec.multicast:
             self._former.update({p.address: p for p in old.peers if p.address in installation.left})
@@ -229,7 +229,7 @@ class DiscoveryPart(Part):
         if spec.file:
             ways.append(f"the directory {spec.file} ({self._seen(spec.file)})")
         ways += [f"{method} ({self._seen(method)})" for method in spec.methods]
-        return " and ".join(ways) or "nobody to ask"
+        return " and ".join(ways) or "no place to ask at"
 
     @property
     def when_alone(self) -> str:
@@ -279,7 +279,7 @@ class DiscoveryPart(Part):
             return "no answer yet"
         others = [place for place in sighting.places if place != self.env.peer.endpoint]
         more = f" and {len(others) - SHOWN_MAX} more" if len(others) > SHOWN_MAX else ""
-        return sighting.problem or ", ".join(others[:SHOWN_MAX]) + more or "nobody else there"
+        return sighting.problem or ", ".join(others[:SHOWN_MAX]) + more or "no other member there"
 
     def _suggested(self) -> Iterator[str]:
         """The places to ask now: not this member's own, nor those of members of its view."""

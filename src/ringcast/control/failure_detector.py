@@ -9,9 +9,9 @@ of life and clears the accused at once.
 
 A hint makes a member accuse at once, without waiting for `timeout`: a connection that ends or is
 refused, a port without a listener, a new process at the member's endpoint, a coordinator that does
-not answer joiners. A living member answers, and nothing happens. A silent one is suspected
-only if another member reports it too, where there is another to ask: a link that rejects one
-member's datagrams for a while suspects nobody. Where the accused's own system has refused several
+not answer joiners. A living member answers, and nothing happens. A silent one is suspected only if
+another member reports it too, where there is another to ask: a link that rejects one member's
+datagrams for a while leads to no suspicion. Where the accused's own system has refused several
 probes (one more of them in a group of two), `verify_refused` is enough; else it takes `verify`.
 
 Two members that do not reach each other, in one direction or both, while the coordinator reaches
@@ -21,7 +21,7 @@ that one stays away for a while, and comes back by a merge. A member that does n
 coordinator reports it to the coordinator, which may hear it; a coordinator that is in most of the
 pairs has the next member make a view without it.
 
-A member that was itself paused (its own tick comes late) accuses nobody: it begins to count anew.
+A member that was itself paused (its own tick is late) accuses no other: it starts to count again.
 
 Worst case from crash to suspicion: interval + timeout + interval + verify, per `watchers` members
 in a row that crash together; `verify_refused` or `verify` after a hint.

@@ -2,7 +2,7 @@
 group.
 
 Whatever makes a sender wait (a full window, missing credits) is a brake, and knows how far each
-member has come. This part looks at the brakes now and then. A member holds the others back when,
+member is. This part looks at the brakes now and then. A member holds the others back when,
 while a brake is on, it has not moved since the last look, or when it is among the few in the lower
 half while most are in the upper. How long each of them did so is in `stats()`, by name; at the
 bound the policy says what is done:

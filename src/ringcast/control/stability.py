@@ -10,8 +10,8 @@ table purges up to the one, and asks for what it lacks up to the other.
   was in a result of this view. A member that leaves a sender out has delivered exactly what
   is stable of it, so for the minimum the coordinator puts its last result in the place.
 - A vote or a result that is lost costs a round: members vote again by time until a result covers
-  what they have. One who has missed the last result, when the others have nothing to vote on any
-  more, is answered by it again.
+  what they have. A member that has missed the last result, when the others have nothing more to
+  vote on, gets it again as the answer to its vote.
 - All of this belongs to one view. In the next one all members begin at nothing and votes on
   everything once, so that no result rests on what a departed coordinator has said to some only.
   The first result then says that all members have installed the view.
@@ -108,7 +108,7 @@ class StabilityPart(Part):
         self._messages = 0
         """Messages that the application has taken and that are not stable."""
         self._unstable = 0.0
-        """How much they are; 1 is so much that it should not wait for the interval."""
+        """How much they are; from 1 on, a vote should not wait for the interval."""
         self._since_vote = 0.0
         """How much the application has taken since this member's last vote."""
         self._messages_max = self._nbytes_max = 1
@@ -249,7 +249,7 @@ class StabilityPart(Part):
     def _result(
         self, sender: Address, votes: dict[Address, dict[Address, SenderMarks]]
     ) -> SenderMarks:
-        """The minimum and maximum of one sender; who has left it out is at the last result."""
+        """The minimum and maximum of one sender; a vote without it stands at the last result."""
         last = self.stable.get(sender, 0)
         no_news = SenderMarks(sender, last, last)
         marks = [vote.get(sender, no_news) for vote in votes.values()]

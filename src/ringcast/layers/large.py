@@ -1,25 +1,25 @@
 """Large messages as a whole: one ack per message and receiver, and no sender waits for a still
 receiver for ever.
 
-For bursts of large messages (10 to 200 MB) to many receivers. A message that is in fragments is
-followed here until every receiver has said that it has all of it, or until it is clear who will
-not.
+For bursts of large messages (10 to 200 MB) to many receivers. This layer follows a message in
+fragments until every receiver has said that it has all of it, or it is clear which will not.
 
-The sender notes who has to answer: the members of the view when the last fragment leaves, less
+The sender notes which members have to answer: those of the view when the last fragment leaves, less
 those that leave or are suspected. A receiver answers once, when its application has taken the
 message, whatever the number of fragments; that answer is an ack for the window as well, which
 sends none of its own meanwhile unless a message is larger than half of it. Each `ack_timeout` the
-sender names what it waits for to those it waits for; they ask for what they lack, or answer that
-they have it, taken or not. After `attempts` of that the sender lets the multicast forget the
-message, no longer waits for those members until they have caught up, and tells its application who
-they are.
+sender names the message to the receivers that it waits for; they ask for what they lack, or answer
+that they have it, taken or not. After `attempts` of that the sender lets the multicast forget the
+message, no longer waits for those members until they have caught up, and tells its application
+their names.
 
 A receiver starts a timer for each large message when it first requests a part of it. When what it
-requested has not come within `receive_timeout`, it requests no more of it: the message is skipped,
-its late fragments are dropped, the application is told in its place, and what follows is delivered
-in order. Only messages that are known to be large, by a fragment that has arrived, are given up by
-this timer. Small messages, and messages of which nothing has arrived, are requested until the
-sender answers that it no longer has them."""
+requested has not arrived within `receive_timeout`, it requests no more of it: the message is
+skipped, its late fragments are dropped, the application is told in its place, and what follows is
+delivered in order. Only messages that are known to be large, by a fragment that has arrived, are
+given up by this timer. Small messages, and messages of which nothing has arrived, are requested
+until the sender answers that it no longer has them.
+"""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ class LargeMessagesLayer(Layer):
             self.env.timers.set(self, "give up", deadline)
 
     def _give_up_late(self, sender: Address, message: _Late) -> None:
-        """The time of a message is over: give it up, or forget about it if the part has come."""
+        """The time of a message is over: give it up, or forget about it if the part has arrived."""
         if message.is_given_up or self._numbering.lacks(sender, message.asked, message.asked):
             message.is_given_up = True
             reason = self._timed_out

@@ -17,7 +17,7 @@ Keidar and Dolev, 1997):
 
 No member knows anything in the beginning: the first view with `first` members is agreed on.
 
-A process that starts again is a new member and replaces nobody. If half of the members crash at
+A process that starts again is a new member and replaces no other. If half of the members crash at
 once, and no view was made in between, the rest waits for good: to them it looks like a partition.
 """
 
@@ -76,7 +76,7 @@ class Majority(Spec):
 def has_majority(
     present: Collection[Address], agreed: AgreedView, left: Collection[Address]
 ) -> bool:
-    """Whether these members have a majority of a view, without those who have left it."""
+    """Whether these members have a majority of a view, without its leavers."""
     voters = [member for member in agreed.members if member not in left]
     count = sum(member in present for member in voters)
     if 2 * count == len(voters) > 0:

@@ -2,7 +2,7 @@
 
 For whole large messages to be under way, and one ack a message to be enough, the window has to be
 larger than a message. But no socket buffer holds that much at once. So the sender asks now and then
-whether all that it sent so far has come, and has no more than `max_bytes` under way that is not
+whether all that it sent so far has arrived, and has no more than `max_bytes` under way that is not
 answered for. It asks at every third of that, so that it need not stop while answers are on their
 way.
 
@@ -13,7 +13,7 @@ over, and not asked again until it is heard: to wait for members is the window's
 and to go on without them is what `SlowMembers` and `LargeMessages` decide. What a receiver loses
 all the same is repaired as always.
 
-An answer says that the messages have come, not that an application has taken them: that, too, is
+An answer says that the messages have arrived, not that an application has taken them: that, too, is
 the window's work. Requests and answers are the frames of `Flow`, whose place this layer takes."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Pacing(Spec):
 
 
 class _Request:
-    """What some members were asked, and who has not answered."""
+    """What members were asked, and which have not answered."""
 
     __slots__ = ("asked_at", "high", "is_repeated", "missing", "pause", "total")
 
@@ -119,7 +119,7 @@ class PacingLayer(Layer):
         self._suspects: set[Address] = set()
         self._rtt = RttEstimator(spec.give_up / 5)
         self._came: dict[Address, int] = {}
-        """Per other member: the last of its messages that has come, with all before it."""
+        """Per other member: the last of its messages that has arrived, with all before it."""
         self._owed: dict[Address, int] = {}
         """Per other member: the message about which it waits for an answer."""
 
@@ -281,7 +281,7 @@ class PacingLayer(Layer):
         self.above.skipped(event)
 
     def _consider(self, sender: Address) -> None:
-        """Answer, if everything that was asked about has come, or what lies behind it."""
+        """Answer, if everything that was asked about has arrived, or what lies behind it."""
         owed = self._owed[sender]
         if self._came[sender] >= owed or self._numbering.arrived(sender) >= owed:
             self._answer(sender)

@@ -1,7 +1,7 @@
 """Total order: all members deliver the messages to the group in the same order.
 
 The coordinator of a view is its sequencer, and the sequencer's own stream of messages is the
-script that all members follows. Senders multicast directly, as without this layer. The sequencer
+script that all members follow. Senders multicast directly, as without this layer. The sequencer
 adds ORDER messages to its stream: "here, deliver the messages of b up to 17, then those of c up to
 9". A member delivers
 
@@ -15,7 +15,7 @@ A view's end needs no agreement of its own. Members that go together to the next
 the same messages in the old one, ORDERs among them (view synchrony). `flush` delivers what is left
 in an order that depends on nothing else: the rest of the script, then the messages that no ORDER
 names, by the seniority of their senders. It follows that a sequencer that crashes loses nothing,
-and that members which do not go on together may differ in what came last, as they may in which
+and that members which do not go on together may differ in the last messages, as they may in which
 messages they have.
 
 The sequencer's messages never wait for an ORDER that is still to be sent, so a full window cannot
@@ -262,7 +262,7 @@ class SequencerLayer(Layer):
     # Views ----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Deliver what is left of a view, in the order that all who go on together find alike."""
+        """Deliver what is left of a view, in the order that all members which go on share."""
         while self._script:
             item = self._script.popleft()
             if isinstance(item, _Order):

@@ -1,8 +1,8 @@
-"""Calls that this member has made: who is still to answer, and when there is no more to wait for.
+"""Calls that this member has made: which answers it awaits, and when there are none to wait for.
 
 Each member that is asked has a slot. It is settled by its answer, by a view without it, or by the
-time; so a call comes to its end whatever happens to the others. Who is asked by a call to
-all members are known when it is sent: the members of that view.
+time; so a call ends whatever happens to the others. A call to all members asks the members of the
+view in which it is sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PendingCall:
 
     @property
     def replies(self) -> Replies:
-        """What has come so far."""
+        """The answers so far."""
         return Replies(self._replies)
 
     @property
@@ -110,7 +110,7 @@ class Calls:
             call.sent(members)
 
     def answered(self, member: Address, id: int, reply: Reply) -> None:
-        """An answer has come."""
+        """Handle an answer."""
         call = self._open.get(id)
         if call is None or not call.settle(member, reply):
             self._env.counters["late_answers"] += 1

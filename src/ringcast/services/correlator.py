@@ -238,7 +238,7 @@ class RequestCorrelator(ServicePart):
 
 
 def _marked(batch: Batch, flag: int) -> Batch:
-    """The batch for the queue; a layer below may keep the one that came, to send it again."""
+    """The batch for the queue; a layer below may keep the original, to send it again."""
     return Batch(
         batch.sender,
         batch.payloads,

@@ -1,7 +1,7 @@
 """Inquiries: a member asks the others for their figures, so that one place shows the whole group.
 
 Question and answer are control frames, beside windows and flow control: a member whose sends are
-blocked answers as well. Neither is resent; who asks, asks again a second later. Only members of the
+blocked answers as well. Neither is resent: a member asks again a second later. Only members of the
 view are answered, and in a closed group only frames of keyholders arrive at all.
 """
 

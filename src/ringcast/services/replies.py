@@ -1,4 +1,4 @@
-"""What comes of a call: a reply of each member that was asked, which says what happened."""
+"""The outcome of a call: a reply of each member that was asked, which says what happened."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Replies(Mapping[Address, Reply]):
 
     @property
     def answers(self) -> dict[Address, bytes]:
-        """The answers of those who have answered."""
+        """The answers of the members that have answered."""
         return {member: reply.payload for member, reply in self._replies.items() if reply.ok}
 
     @property

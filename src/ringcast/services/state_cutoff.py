@@ -14,14 +14,14 @@ class StateCutoff:
     """Leaves out the messages of earlier views than the state's, and of its view those up to the
     marks.
 
-    All of them had come before the state was taken, so it is over at that place in the order.
+    All of them had arrived before the state was taken, so it is over at that place in the order.
     """
 
     def __init__(self, view: ViewId, marks: dict[Address, int]) -> None:
         self._view = view
         self._marks = marks
         self._is_there = False
-        """Whether the application has come to the view of the state."""
+        """Whether the application has reached the view of the state."""
         self.over = False
 
     def filter(self, events: Iterable[Event]) -> list[Event]:

@@ -1,4 +1,4 @@
-"""Giving state: who has asked this member for it, in what order, and what each of them was told.
+"""Giving state: which members have asked for it, in what order, and what each of them was told.
 
 A request becomes an event in the application's queue. When the application comes to it, it has
 taken everything before it in the queue, and nothing behind it; so the marks of the queue's end,
@@ -75,7 +75,7 @@ class StateProvider:
         self._admit()
 
     def find(self, event: StateAsked) -> StateTransfer | None:
-        """The transfer that the application has come to, once per event; None when it is no longer
+        """The transfer that the application has reached, once per event; None when it is no longer
         wanted."""
         self._queued[event.joiner] -= 1
         if self._queued[event.joiner] <= 0:

@@ -6,9 +6,9 @@ The rules:
   not answer within `BEGIN_TIMEOUT` is left for another, if there is one.
 - A state counts only if it arrived whole, from a provider that stayed. When the provider leaves,
   what arrived is void and the next one is asked: its state is a later one, with later marks.
-- A state counts only once everything that it contains has come here as well. Then this member keeps
-  what the state was made of, as it keeps what it delivers, and the others get it too,
-  whichever member crashes; so no survivor has a state that another cannot come to.
+- A state counts only once everything that it contains has arrived here as well. Then this member
+  keeps what the state was made of, as it keeps what it delivers, and the others get it too,
+  whichever member crashes; so no survivor has a state that another cannot reach.
 - When no member has a state, that is the answer. But when a member had one and failed, or went away
   half way, and no other can give it, that is a failure and is reported as one.
 - A member that found no group and began alone without a state, and whose first company comes by a
@@ -44,7 +44,7 @@ BEGIN_TIMEOUT = 5.0
 LAST_RESORT = 2
 """In a refusal: the member gives its state only if no other member gives one."""
 LOOK_INTERVAL = 0.02
-"""Seconds between two looks whether everything has come that a state contains."""
+"""Seconds between two looks whether everything has arrived that a state contains."""
 
 
 class Stage(Enum):
@@ -56,7 +56,7 @@ class Stage(Enum):
     CHECKING = "the state has come, and not yet all that it contains"
     READY = "the state has come"
     TAKEN = "the application has it"
-    NONE = "nobody has one"
+    NONE = "no member has one"
     FAILED = "it could not be had"
 
 
@@ -79,12 +79,12 @@ class StateRequester:
         self.intake: Intake
         self.stage = Stage.ALONE
         self.attempt = 0
-        """Which request this is; a state that came in pieces is void when it changes."""
+        """Which request this is; a state that arrived in pieces is void when it changes."""
         self.news = 0
         """Rises when there is something new for the reader of the state."""
         self.provider: Address | None = None
         self.troubles: dict[Address, str] = {}
-        """Why those who had a state did not give it."""
+        """Why members that had a state did not give it."""
         self.newcomer: StateCutoff | None = None
         """What to leave out for the application, once it has the state."""
         self.is_told = False
@@ -92,7 +92,7 @@ class StateRequester:
         self.lacks = False
         """Whether the members that this one merged with may have a state that it has not."""
         self._began_alone = False
-        """Whether there was no other member to ask, and none has come since."""
+        """Whether there was no other member to ask, and none has joined since."""
         self._refused: set[Address] = set()
         self._early = 0
         """What the intake acked early before the search ended."""
@@ -170,7 +170,7 @@ class StateRequester:
             self._ask_next(None)
 
     def read(self, message: StateMessage, body: Payload, source: Address) -> bool:
-        """A message about the state has come; True when it is a piece that is kept."""
+        """Handle a message about the state; True when it is a piece that is kept."""
         if self.over or (source, message.id) != (self.provider, self.attempt):
             return False
         self.news += 1
@@ -250,7 +250,7 @@ class StateRequester:
         self._env.timers.set(self._owner, "begin", self._env.now + BEGIN_TIMEOUT)
 
     def _drop(self) -> None:
-        """What came of this attempt is void."""
+        """What this attempt has brought is void."""
         if self.provider is not None and self.provider not in self._refused:
             view = self.control.view
             if view is not None and self.provider in view:
@@ -266,7 +266,7 @@ class StateRequester:
             self._env.timers.set(self._owner, "look", self._env.now + LOOK_INTERVAL)
 
     def _has_come(self) -> bool:
-        """Whether everything that the state contains has come here too."""
+        """Whether everything that the state contains has arrived here too."""
         assert self._begin is not None
         view, handed = self.control.view, self.numbering.handed()
         assert view is not None

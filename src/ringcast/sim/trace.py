@@ -35,7 +35,7 @@ class SimulatedTrace:
     def __init__(
         self, path: str | Path, *, digests: bool = True, inner: WorldListener | None = None
     ) -> None:
-        """digests: whether payloads are summed up; inner: who is told everything as well.
+        """digests: whether payloads are summed up; inner: a listener that is told the same.
 
         Raises ConfigError when there are traces at this place: the members of all worlds have the
         same addresses, so that two runs could not be told apart.
@@ -73,7 +73,7 @@ class SimulatedTrace:
             self._inner.done(now, member, what)
 
     def close(self, *, settled: bool) -> None:
-        """Write the rest. `settled` says that all who run have all that was sent in their view."""
+        """Write the rest. `settled` says that all members have all that was sent in their view."""
         for life in self._lives.values():
             life.close(self._now, in_order=life.member.alive, has_all=settled)
 

@@ -137,7 +137,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOutcome:
-    """What came of one run."""
+    """The outcome of one run."""
 
     violations: list[str]
     outstanding: list[str]

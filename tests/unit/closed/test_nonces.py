@@ -112,7 +112,7 @@ def test_a_forked_process_seals_nothing() -> None:
     spec = presets.loopback().replace(Memory())
     with sync.join("forks", spec, key=bytes(32)) as group:
         group.send_many([bytes(100)] * RUN)
-        seal = group._member.security.seal
+        seal = group._member.security.group_seal
         assert seal is not None
         buffers = encode(group_id("forks"), group.me, [UnicastAck(1, 2)])
         datagram = Datagram(None, buffers, sum(map(len, buffers)))

@@ -66,7 +66,7 @@ def test_places_are_bounded() -> None:
     assert len(part.places) == PLACES_MAX
 
 
-def test_nobody_founds_a_group_before_the_first_look_and_its_answers() -> None:
+def test_no_member_creates_a_group_before_the_first_look_and_its_answers() -> None:
     stack, part = started(Discovery(multicast=False, file="/d", timeout=0.3))
     run(stack, 10.0)
     assert stack.view is None
@@ -103,7 +103,7 @@ def test_a_directory_that_cannot_be_read_founds_nothing() -> None:
     assert stack.view is None
 
 
-def test_who_fails_says_what_was_tried() -> None:
+def test_a_join_that_fails_says_what_was_tried() -> None:
     stack, part = started(
         Discovery(multicast=False, seeds=("s:1",), dns="name:7800", file="/d", when_alone="fail")
     )
@@ -119,13 +119,13 @@ def test_who_fails_says_what_was_tried() -> None:
     )
 
 
-def test_who_is_alone_in_the_directory_is_told_so() -> None:
+def test_a_member_alone_in_the_directory_is_told_so() -> None:
     _, part = started(Discovery(multicast=False, file="/d"))
     part.suggest("/d", Sighting((HERE,)))
-    assert part.tried == "the directory /d (nobody else there)"
+    assert part.tried == "the directory /d (no other member there)"
 
 
-def test_a_coordinator_asks_only_those_who_are_not_with_it() -> None:
+def test_a_coordinator_asks_only_endpoints_outside_its_view() -> None:
     stack, part = started(Discovery(multicast=False, file="/d", timeout=0.1, merge_interval=1.0))
     part.suggest("/d", Sighting((HERE,)))
     run(stack, 1.0)

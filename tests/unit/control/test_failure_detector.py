@@ -114,7 +114,7 @@ def test_in_a_large_group_signs_of_life_go_to_the_next_in_the_view() -> None:
     assert [to for to, _ in member.sent(Alive)] == [LARGE, 1]
 
 
-def test_silence_is_reported_to_the_most_senior_who_are_there() -> None:
+def test_silence_is_reported_to_the_most_senior_present_members() -> None:
     member = Member(6, size=6)
     member.pass_time(2.5, heard=(1, 2, 3, 4))
     assert [(to, frame) for to, frame in member.sent(Suspect)][:CANDIDATES] == [
@@ -194,7 +194,7 @@ def test_a_member_that_says_itself_that_it_has_failed_is_suspected_at_once() -> 
     assert member.others.suspected == [(2, True)]
 
 
-def test_a_hint_that_no_other_member_confirms_suspects_nobody() -> None:
+def test_a_hint_that_no_other_member_confirms_leads_to_no_suspicion() -> None:
     member = Member(4, size=4)
     for _ in range(20):
         member.part.hint(Address(2), is_refusal=True)
@@ -254,7 +254,7 @@ def test_hints_about_strangers_and_oneself_are_ignored() -> None:
     assert member.env.out.frames == []
 
 
-def test_who_is_in_another_view_is_not_cleared_when_heard() -> None:
+def test_a_suspect_in_another_view_is_not_cleared_when_heard() -> None:
     """Else it is watched in the place of those who are left, and they are watched by nobody."""
     member = Member(1, size=4)
     member.part.on_frame(Suspect((Address(2),)), Address(3))
@@ -264,7 +264,7 @@ def test_who_is_in_another_view_is_not_cleared_when_heard() -> None:
     assert member.others.suspected == [(2, True)]
 
 
-def test_who_slept_itself_accuses_nobody() -> None:
+def test_a_member_that_was_paused_accuses_no_other() -> None:
     member = Member(6, size=6)
     member.pass_time(0.5, heard=(4, 5))
     member.sent(Frame)
@@ -282,7 +282,7 @@ def test_the_ring_closes_over_the_absent() -> None:
     assert [to for to, _ in member.sent(Alive)] == [LARGE, 1]
 
 
-def test_a_member_does_not_accuse_itself_on_somebodys_word() -> None:
+def test_a_member_does_not_accuse_itself_when_another_reports_it() -> None:
     member = Member(1, size=3)
     member.part.on_frame(Suspect((Address(1), Address(77))), Address(2))
     assert member.sent(Probe) == []

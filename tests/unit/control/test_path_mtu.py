@@ -203,7 +203,7 @@ def test_probes_of_members_are_answered_and_others_are_not() -> None:
     assert bench.env.out.frames == [(B, PathReply(7, 1_000))]
 
 
-def test_answers_that_nobody_asked_for_change_nothing() -> None:
+def test_answers_that_were_not_asked_for_change_nothing() -> None:
     bench = Bench()
     bench.part.on_frame(PathReply(7, 1_000), B)
     bench.send_large()

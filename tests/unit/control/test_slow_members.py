@@ -53,7 +53,7 @@ def outpaced(member: Climber) -> list[Event]:
         "only this member is slow itself",
     ],
 )
-def test_who_holds_a_back(
+def test_the_members_that_hold_a_sender_back(
     positions: dict[int, int], before: dict[int, int], found: set[int]
 ) -> None:
     assert holding_back(A, positions, before) == found  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_who_holds_a_back(
 # --- what is done --------------------------------------------------------------------------------
 
 
-def test_wait_does_nothing_but_says_whom_it_waits_for_and_for_how_long() -> None:
+def test_the_policy_wait_only_reports_the_members_and_how_long_they_took() -> None:
     net, (a, b, _, d) = group("wait")
     d.is_slow = True
     a.send([b"x"] * 100)

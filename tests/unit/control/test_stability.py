@@ -22,7 +22,7 @@ def is_(kind: type[Frame]) -> Callable[[Frame], bool]:
 # --- rounds -------------------------------------------------------------------------------------
 
 
-def test_what_everybody_has_is_freed_and_then_nothing_runs() -> None:
+def test_messages_that_all_have_are_freed_and_no_timer_is_left() -> None:
     net = group()
     net.members[A].send(numbered(100))
     net.members[B].send(numbered(50))
@@ -243,7 +243,7 @@ def test_nothing_above_the_digest_of_a_newcomer_is_purged_before_it_has_it() -> 
     assert lows(net) == [20] * 3
 
 
-def test_the_snapshot_says_what_is_stable_and_who_has_not_voted() -> None:
+def test_the_snapshot_says_what_is_stable_and_names_missing_voters() -> None:
     net = group()
     net.members[A].send(numbered(10))
     net.settle(5.0)

@@ -149,7 +149,7 @@ def test_a_lost_ack_is_given_again_when_the_sender_asks() -> None:
     assert a.told(Undelivered) == []
 
 
-def test_who_leaves_or_is_suspected_is_not_waited_for() -> None:
+def test_a_sender_does_not_wait_for_leavers_and_suspects() -> None:
     net, (a, _, _, _) = group(4)
     net.policy = without(Whole, A)
     a.send([noise(40_000)])
@@ -185,7 +185,7 @@ def test_a_newcomer_owes_no_ack_for_what_was_sent_before_it_came() -> None:
     assert len(d.payloads(A)) == 1
 
 
-def test_a_group_of_one_has_nobody_to_wait_for() -> None:
+def test_a_group_of_one_waits_for_no_ack() -> None:
     net, (a,) = group(1)
     a.send([noise(40_000)])
     net.settle()
@@ -196,7 +196,7 @@ def test_a_group_of_one_has_nobody_to_wait_for() -> None:
 # --- the sender goes on --------------------------------------------------------------------------
 
 
-def test_past_its_time_the_sender_frees_the_message_and_says_who_lacks_it() -> None:
+def test_a_sender_frees_a_late_message_and_names_the_members_that_lack_it() -> None:
     net, (a, b, c) = group()
     net.policy = without(Data, C)
     messages: list[Payload] = [noise(40_000, 1), b"small", noise(30_000, 2)]

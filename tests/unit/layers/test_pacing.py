@@ -152,7 +152,7 @@ def test_over_a_bad_network_all_arrives() -> None:
 
 
 @pytest.mark.parametrize("end", ["leaves", "is suspected"])
-def test_who_goes_is_not_waited_for(end: str) -> None:
+def test_a_sender_does_not_wait_for_a_member_that_left(end: str) -> None:
     net, (a, b, _) = group()
     net.policy = still(C)
     a.send(MESSAGES)
@@ -168,7 +168,7 @@ def test_who_goes_is_not_waited_for(end: str) -> None:
     assert len(b.messages) > LIMIT // 100
 
 
-def test_a_group_of_one_waits_for_nobody() -> None:
+def test_a_group_of_one_waits_for_no_answer() -> None:
     net, (a,) = group(1)
     a.send(MESSAGES)
     net.settle()

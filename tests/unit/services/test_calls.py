@@ -47,7 +47,7 @@ def test_a_call_is_done_when_there_is_no_more_to_wait_for(
     assert calls.finished == ([call] if call.done else [])
 
 
-def test_a_call_to_everybody_waits_for_those_it_is_sent_to() -> None:
+def test_a_call_to_all_waits_for_the_members_that_it_is_sent_to() -> None:
     calls, env = new_calls()
     call = calls.open(None, "all", 5.0)
     calls.gone(MEMBERS[:1])
@@ -63,7 +63,7 @@ def test_a_call_to_everybody_waits_for_those_it_is_sent_to() -> None:
     assert env.timers.deadline == float("inf")
 
 
-def test_nobody_has_answered_before_anybody_is_asked() -> None:
+def test_a_call_has_no_answer_before_a_member_is_asked() -> None:
     calls, _ = new_calls()
     assert calls.open([], "all", None).done
 

@@ -251,7 +251,7 @@ class Coordinator(Component):
             self._complete_if_ready()
 
     def on_refused(self, frame: Refused, source: Address) -> None:
-        """A merge that the other cannot make now, or a proposal that came after a higher one."""
+        """A merge that the other cannot make now, or a proposal that arrived after a higher one."""
         if self._merging.on_answer(frame, source):
             self.part.discovery.soon(self.spec.retry_max)
             self._complete_if_ready()

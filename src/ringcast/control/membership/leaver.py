@@ -45,7 +45,7 @@ class Leaver(Component):
         elif not self.part.control.drained and self.env.now < until:
             self.env.timers.set(self.part, "leave", self.env.now + self.spec.gather)
         elif self.env.now > until + self.spec.leave_timeout:
-            self.part.control.finish("left, though nobody has answered")
+            self.part.control.finish("left, though no member has answered")
         else:
             self._ask()
             self.env.timers.set(self.part, "leave", self.env.now + self.spec.retry_max)

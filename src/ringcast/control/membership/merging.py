@@ -168,7 +168,7 @@ class Merging:
 
 
 class MergePause:
-    """Counts merges that came to nothing, and says when the next may begin.
+    """Counts merges that brought no group, and says when the next may begin.
 
     A merge stops all members of a group. Any process of an open group may claim to coordinate
     another group, have this one stopped, and bring no member. The first failures cost nothing,

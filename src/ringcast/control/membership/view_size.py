@@ -14,7 +14,7 @@ MEMBERS_MAX = 1_024
 """Members of a view."""
 PEER_BYTES_MAX = 196_608
 """Bytes of all peers of a view, with what a VIEW says of each; the rest of the frame is for the
-endings of those who leave."""
+endings of leavers."""
 GROUPS_MAX = 32
 """Other groups that one merge takes in; further ones are found again afterwards."""
 FULL = "the group is full: a view has up to {count:,} members, and {nbytes:,} bytes about them"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 class Buffer(Protocol):
     """Memory for one message. A view of any part of it keeps it from being lent again;
-    nobody has to give it back."""
+    it needs no return."""
 
     @property
     def view(self) -> memoryview:

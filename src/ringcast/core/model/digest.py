@@ -1,4 +1,4 @@
-"""Digests: how far each sender's messages have come, at one member or over the whole group."""
+"""Digests: how far each sender's messages have arrived, at one member or over the whole group."""
 
 from __future__ import annotations
 

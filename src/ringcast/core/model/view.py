@@ -1,4 +1,4 @@
-"""Views: the numbered answers to the question who is in the group."""
+"""Views: numbered lists of the members of a group."""
 
 from __future__ import annotations
 

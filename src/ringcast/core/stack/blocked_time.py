@@ -37,7 +37,7 @@ class BlockedTime:
             self.reason = (layer.block_reason if layer is not None else "") or "other"
 
     def end(self) -> None:
-        """Something was sent to the group, or nobody waits any more."""
+        """Something was sent to the group, or no sender waits any more."""
         if self.reason:
             waited = round(1_000 * (self._env.now - self._since))
             self._env.counters[f"blocked_ms_{self.reason}"] += waited

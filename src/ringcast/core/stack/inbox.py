@@ -1,4 +1,4 @@
-"""The inbox: what has come for the application, in order, until it takes it.
+"""The inbox: what has arrived for the application, in order, until it takes it.
 
 A message counts as delivered when the application has taken it, not when it has arrived; so the
 inbox tells the reliable layers how far each sender's messages were taken, and they ack no more than
@@ -33,7 +33,7 @@ class ServicePart(Part):
         raise NotImplementedError
 
     def calls(self, batch: Batch) -> Batch:
-        """Calls have come; what is to be queued in their place."""
+        """Handle calls that have arrived; returns what is to be queued in their place."""
         raise NotImplementedError
 
 

@@ -44,7 +44,8 @@ class Installation:
     is_merge: bool = False
     """Whether several groups came together in it."""
     leavers: tuple[Address, ...] = ()
-    """Those who have left in order, of the view that it replaces or of one that it merges with."""
+    """The members that have left in order, of the view that it replaces or of one that it merges
+    with."""
 
 
 class Part:
@@ -79,7 +80,7 @@ class Part:
         """A datagram of `source` has arrived, whatever it carries."""
 
     def on_frame(self, frame: Frame, source: Address) -> None:
-        """A frame of one of the part's kinds has come."""
+        """Handle a frame of one of the part's kinds."""
 
     def on_timer(self, name: str) -> None:
         """A timer that the part set is due."""
@@ -105,7 +106,7 @@ class Layer(Part):
         self.below.down(batch)
 
     def up(self, batch: Batch) -> None:
-        """Take a batch that has come."""
+        """Take a batch that has arrived."""
         self.above.up(batch)
 
     def skipped(self, event: Skipped) -> None:

@@ -125,7 +125,7 @@ class FailureWatch(Protocol):
 
     def hint(self, member: Address, is_refusal: bool = False) -> None:
         """There is a sign that a member has crashed: ask it at once. A hint never suspects by
-        itself. is_refusal: the member's own system says that nobody is there."""
+        itself. is_refusal: the member's own system says that no process listens there."""
         ...
 
     def accuse(self, member: Address) -> None:
@@ -164,7 +164,7 @@ class Search(Protocol):
         ...
 
     def rest(self, seconds: float) -> None:
-        """Look for nobody and be found by nobody for so long."""
+        """Neither look for others nor answer them for this many seconds."""
         ...
 
     @property
@@ -192,7 +192,7 @@ class Table(Protocol):
     """What stability asks of the retransmission table."""
 
     def marks(self) -> Iterable[SenderMarks]:
-        """Per sender how far this member has come."""
+        """Per sender: how far this member has taken its messages."""
         ...
 
     def stable(self, marks: Iterable[SenderMarks]) -> None:
@@ -285,7 +285,7 @@ class Numbering(Protocol):
         ...
 
     def arrived(self, sender: Address) -> int:
-        """The highest message of a sender that has come, whether or not all before it have."""
+        """The highest message of a sender that has arrived, whether or not all before it have."""
         ...
 
     def lacks(self, sender: Address, first: int, last: int) -> bool:
@@ -309,7 +309,7 @@ class Tracker(Protocol):
         ...
 
     def begun(self, sender: Address, first: int, last: int) -> None:
-        """The first fragment of a large message has come; its fragments are first to last."""
+        """The first fragment of a large message has arrived; its fragments are first to last."""
         ...
 
     def requested(self, sender: Address, wanted: RangeSet) -> None:

@@ -98,7 +98,7 @@ for _role, _name, _length, _about in (
     ("multicast", "repair", "request_delay, then the round trip", "Requests what is missing."),
     ("multicast", "tail", "a tenth of xmit_interval", "Announces the last message in a pause."),
     ("multicast", "tick", "xmit_interval", "Acks, announces and requests what is overdue."),
-    ("order", "order", "the same step", "Sends the order of messages that came in the step."),
+    ("order", "order", "the same step", "Sends the order of messages that arrived in the step."),
     ("path", "check", "1", "Looks whether datagrams of this size still arrive."),
     ("path", "raise", "PathMtu.raise_after", "Tries larger datagrams."),
     ("path", "round", "the round trip", "Judges the answers to a size that was tried."),

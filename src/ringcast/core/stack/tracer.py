@@ -24,7 +24,7 @@ class Tracer(Protocol):
         ...
 
     def absorbed(self, run: Batch) -> None:
-        """A run has come that the application is not given as such: fragments of a message. It
+        """A run has arrived that the application is not given as such: fragments of a message. It
         counts as delivered when all before it is."""
         ...
 
@@ -33,7 +33,7 @@ class Tracer(Protocol):
         ...
 
     def resent(self, run: Batch, to: Address | None) -> None:
-        """This member has sent a run again, to one who asked or to all members."""
+        """This member has sent a run again, to a member that asked or to all."""
         ...
 
     def acked(self, member: Address, up_to: int) -> None:

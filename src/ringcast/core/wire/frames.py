@@ -31,7 +31,7 @@ class Data(Frame):
     code = 1
     kind = "DATA"
     view: ViewId
-    """The view that the one who sends this frame has installed."""
+    """The view that the sender of this frame has installed."""
     start: int
     """The origin's messages up to here belong to earlier views than `view`."""
     origin: Address
@@ -140,7 +140,7 @@ class UnicastReset(Frame):
 
 
 class SenderMarks(NamedTuple):
-    """How far one sender's messages have come at the member that votes."""
+    """How far the voting member has taken one sender's messages."""
 
     sender: Address
     delivered: int
@@ -248,7 +248,7 @@ class Flushed(Frame):
 
 
 class Ending(NamedTuple):
-    """The last message of a departed sender that all who go on together deliver, and who has it."""
+    """The last message of a departed sender that all that go on deliver, and its holder."""
 
     origin: Address
     last: int

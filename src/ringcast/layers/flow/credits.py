@@ -18,7 +18,7 @@ class Source:
         self.count = 0
         """Bytes that the application has taken since the last answer."""
         self.waiting = 0
-        """Bytes that came and that the application has not taken."""
+        """Bytes that have arrived and that the application has not taken."""
         self.asked: CreditRequest | None = None
         """The request that is not answered yet."""
         self.urgent = False

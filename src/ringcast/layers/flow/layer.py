@@ -131,7 +131,7 @@ class FlowLayer(Layer):
         self._released: set[Address] = set()
         self._overruns: dict[Address, int] = {}
         self._granted: dict[Address, CreditRequest] = {}
-        """What was asked since the last view by those who are not in it, and may be in the next."""
+        """What members asked that are not in the view yet, and may be in the next."""
 
     def connect(self, ports: Ports) -> None:
         self._numbering = ports[Numbering]
@@ -256,7 +256,7 @@ class FlowLayer(Layer):
             self._rtt.sample(self.env.now - self._asked_at)
         for member in self._suspects | self._released:
             self._overruns[member] = self._overruns.get(member, 0) + self.spent
-        # What went out past its time is not forgiven: nobody has answered for it.
+        # What went out past its time is not forgiven: no receiver has answered for it.
         self.credits = self.spec.max_credits - self._debt
         if self.credits <= 0:
             self._ask()
@@ -337,7 +337,7 @@ class FlowLayer(Layer):
             self._check_answers()
 
     def positions(self) -> dict[Address, int]:
-        """While credits are missing: who has answered this round, and who has not (ports.Brake)."""
+        """While credits are missing: which members have answered this round (ports.Brake)."""
         if self.credits > 0:
             return {}
         return {

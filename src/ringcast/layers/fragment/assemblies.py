@@ -14,9 +14,9 @@ Stream = tuple[Address, bool]
 
 
 class Assemblies:
-    """What has come of messages that are not whole; nothing is kept on a sender's word alone.
+    """The pieces of messages that are not whole yet; nothing is kept on a sender's word alone.
 
-    A message that passes a bound is given up: its pieces are freed, and what still comes of it is
+    A message that passes a bound is given up: its pieces are freed, and what still arrives of it is
     not kept."""
 
     def __init__(self, max_message: int, max_count: int, max_bytes: int, env: Env) -> None:
@@ -37,7 +37,7 @@ class Assemblies:
         """Take a fragment; returns its assembly while that is open, or when it has just ended.
 
         It has ended when `ended` says so: then it is out of this table, to be joined or to be
-        reported as broken. None for what is not a fragment, and for one that came before.
+        reported as broken. None for what is not a fragment, and for one that has arrived before.
         """
         header = read_header(payload)
         if header is None:
@@ -69,7 +69,7 @@ class Assemblies:
         return assembly
 
     def _count(self, stream: Stream, assembly: Assembly, now: float) -> None:
-        """Something of a message has come."""
+        """A piece of a message has arrived."""
         assembly.touched = now
         if self.nbytes + assembly.nbytes > self._max_bytes:
             assembly.give_up("there were too many bytes of messages in the making")
@@ -105,7 +105,7 @@ class Assemblies:
             self.placement.advertise(stream[0], None)
 
     def expire(self, before: float, reason: str) -> None:
-        """Give up the messages of which nothing has come since then."""
+        """Give up the messages of which nothing has arrived since then."""
         for assembly in self._open.values():
             if assembly.broken is None and assembly.touched <= before:
                 self.nbytes -= assembly.nbytes

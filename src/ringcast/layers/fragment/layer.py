@@ -347,7 +347,7 @@ class FragmentLayer(Layer):
             self.env.timers.set_earlier(self, "tidy", self.env.now + TIDY_INTERVAL)
 
     def _begun(self, batch: Batch, assembly: Assembly) -> None:
-        """The first fragment of a message has come."""
+        """The first fragment of a message has arrived."""
         if self._tracker is not None and batch.flags & WHOLE:
             last = assembly.first + assembly.count - 1
             self._numbering.suppress_acks_until(batch.sender, last)
@@ -369,7 +369,7 @@ class FragmentLayer(Layer):
         self.above.up(whole)
 
     def on_timer(self, name: str) -> None:
-        """Give up messages of which nothing has come for too long; give back memory."""
+        """Give up messages of which nothing has arrived for too long; free memory."""
         if name == "tidy":
             if self.env.buffers.tidy():
                 self.env.timers.set(self, "tidy", self.env.now + TIDY_INTERVAL)

@@ -1,4 +1,4 @@
-"""The ack map of a sender: how far each member has taken its messages, and who is waited for."""
+"""The ack map of a sender: how far each member has taken its messages, and which it waits for."""
 
 from __future__ import annotations
 

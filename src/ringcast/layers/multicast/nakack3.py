@@ -139,7 +139,7 @@ class NakAck3Layer(ReliableMulticast):
         return lambda: self._lacking(mark)
 
     def _lacking(self, mark: int) -> list[Address]:
-        """Nobody once this is stable; before it the coordinator alone knows who it is."""
+        """None once this is stable; before that only the coordinator knows the member."""
         if self.sent.low >= mark or not self.windows:
             return []
         return [*self.windows] if self.sent.delivered >= mark else [self.env.me]

@@ -1,4 +1,4 @@
-"""Repair by other members: whom to request messages from when their sender does not answer.
+"""Repair by other members: which to ask for messages when their sender does not answer.
 
 Messages may arrive at one member and not at another, for as long as the path from the sender to it
 is broken or loses large datagrams. Any member that keeps them can resend them. So after a few

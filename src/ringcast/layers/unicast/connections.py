@@ -20,7 +20,8 @@ returns with the same identity, still holds the connection that this member clos
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from ringcast.core.reliable.paced_repairs import PacedRepairs
 from ringcast.core.reliable.repair import Repair, RequestTiming
 from ringcast.core.reliable.tail_probe import Tail
 from ringcast.core.reliable.windows import ReceiveWindow, SendWindow
+from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.fragments import read_header
 
 
@@ -199,3 +201,17 @@ def count_messages(runs: Iterable[Batch]) -> int:
         headers = map(read_header, run.payloads)
         fragmented.update(header.message for header in headers if header is not None)
     return count + len(fragmented)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnicastSnapshot(PartSnapshot):
+    """The windows of messages for one member alone."""
+
+    own: SentMarks
+    """Messages of this member to itself."""
+    to: Mapping[Address, SentMarks]
+    """By member: the messages to it."""
+    from_: Mapping[Address, ReceivedMarks]
+    """By member: its messages to this one."""
+    remembered: int
+    """Former connections that are remembered, so that none is accepted again."""

@@ -14,8 +14,7 @@ exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
@@ -32,7 +31,6 @@ from ringcast.core.reliable.windows import Hole, SendWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Receipt
 from ringcast.core.stack.ports import Control, Ports
-from ringcast.core.stack.snapshot import PartSnapshot, ReceivedMarks, SentMarks
 from ringcast.core.wire.frames import (
     Frame,
     UnicastAck,
@@ -46,23 +44,10 @@ from ringcast.layers.unicast.connections import (
     Inbounds,
     Outbound,
     Over,
+    UnicastSnapshot,
     count_messages,
 )
 from ringcast.layers.unicast.settings import Unicast
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnicastSnapshot(PartSnapshot):
-    """The windows of messages for one member alone."""
-
-    own: SentMarks
-    """Messages of this member to itself."""
-    to: Mapping[Address, SentMarks]
-    """By member: the messages to it."""
-    from_: Mapping[Address, ReceivedMarks]
-    """By member: its messages to this one."""
-    remembered: int
-    """Former connections that are remembered, so that none is accepted again."""
 
 
 class UnicastLayer(Layer):

@@ -29,7 +29,7 @@ from ringcast.runtime.member.blocked_senders import OwnApplicationWarning, timeo
 from ringcast.runtime.member.delivery_waits import PendingFlush, StabilityRounds
 from ringcast.runtime.member.incoming import RELIEF_SECONDS, Incoming
 from ringcast.runtime.member.observer import MemberListener
-from ringcast.runtime.member.outgoing import NEVER, Outgoing, PendingSend
+from ringcast.runtime.member.outgoing import LONG_AGO, Outgoing, PendingSend
 from ringcast.runtime.member.security import NO_KEYS, Credentials, Security
 from ringcast.runtime.member.services import MemberServices, ServiceOptions
 from ringcast.runtime.member.stats import Stats, ViewRecord, member_stats
@@ -76,9 +76,8 @@ class Member:
         chosen = spec["transport"] if "transport" in spec else None  # noqa: SIM401
         self.transport = make_transport(chosen)
         me = Address(secrets.randbits(63) + 1)
-        self.security = security = Security(
-            credentials, group, me, self.transport, isinstance(chosen, Tcp) and chosen.has_tls
-        )
+        has_tls = isinstance(chosen, Tcp) and chosen.has_tls
+        self.security = security = Security(credentials, group, me, self.transport, has_tls, spec)
         try:
             self.peer = Peer(me, name or f"{me}"[:6], self.transport.endpoint)
             rng, offset = random.Random(secrets.randbits(64)), wall_offset_ns() / 1e9
@@ -345,7 +344,7 @@ class Member:
                 if pull and not self.incoming.ready:
                     changed = self._pull(now) or changed
                 if events := self.incoming.take(limit, now, who):
-                    self.outgoing.last_single = NEVER
+                    self.outgoing.last_single = LONG_AGO
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
                     changed = True

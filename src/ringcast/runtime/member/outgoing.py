@@ -35,7 +35,7 @@ SERVICE_QUEUE_MAX = 8_192
 SINGLES_BYTES = 1_000_000
 SINGLES_MAX = 1_024
 """About how much is gathered before the caller sends it."""
-NEVER = float("-inf")
+LONG_AGO = float("-inf")
 
 
 class PendingSend:
@@ -84,9 +84,9 @@ class Outgoing:
         """What waits for room, by destination; no queue is empty."""
         self._singles: list[Payload] = []
         self._single_max = min(SINGLE_MAX, stack.env.mtu // 2)
-        self.last_single = NEVER
-        """When a single message was sent; `NEVER` if messages were taken since: then the next one
-        may be an answer, and those who talk to each other wait for none to gather."""
+        self.last_single = LONG_AGO
+        """When a single message was sent; `LONG_AGO` if messages were taken since: the next one may
+        then be an answer, and members in a dialogue gather none."""
         self.barriers = 0
         """How many callers wait until the stack has an end of what was sent: the rest waits."""
         self.hot = False

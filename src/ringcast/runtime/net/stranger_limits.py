@@ -21,6 +21,7 @@ import resource
 from collections.abc import Iterable, Sequence
 
 from ringcast.core.model.address import Address
+from ringcast.core.stack.timers import NEVER
 from ringcast.runtime.net.connection import READ_SIZE, Connection
 
 RATE = 250_000
@@ -35,7 +36,6 @@ ACCEPTS, ACCEPTS_BURST = 200, 512
 """Callers per second that are accepted, and how many at once after a pause."""
 IDLE_SECONDS = 30.0
 """Seconds of silence after which a stranger is ended."""
-NEVER = float("inf")
 
 
 def connections_allowed(wanted: int) -> int:

@@ -66,7 +66,7 @@ class MemberRecord:
         self.joined: dict[Address, int] = {}
         """With which view each of the others came last, from its point of view."""
         self.readers: dict[Address, Reader] = {}
-        """How far its application has come with each sender's messages of the view."""
+        """Up to where its application has taken each sender's messages of the view."""
         self.accepted = Accepted()
         self.numbered = 0
         """The last seqno that it has given to a message."""
@@ -249,7 +249,7 @@ class Checker:
     def _check_change(
         self, record: MemberRecord, event: ViewChange, before: Sequence[Address]
     ) -> None:
-        """Is each member that came or went named? One that did both in one view is named twice."""
+        """Is each member that joined or left named? One that did both is named twice."""
         joined, left, now = set(event.joined), set(event.left), set(event.view)
         came, went = now.difference(before), set(before).difference(now)
         if joined - came != left - went or not (came <= joined <= now and went <= left):
@@ -312,7 +312,7 @@ class Checker:
         return record.readers[sender].count
 
     def behind(self, view: View, members: Sequence[MemberRecord]) -> list[str]:
-        """What these members, who are in this view, lack of each other's messages."""
+        """What these members of this view lack of each other's messages."""
         lacking: list[str] = []
         for sender in members:
             if sender.accepted.count:

@@ -1,4 +1,4 @@
-"""Losses that nobody was told of: what a receiver skips, its sender has to report.
+"""Losses without a report: what a receiver skips, its sender has to report.
 
 Where a stack may give messages up, a receiver is told `Skipped`. Its sender is told `Undelivered`,
 which covers the message and everything before it, or `Outpaced`, which covers everything from then

@@ -107,7 +107,7 @@ class Stream:
 
 
 class Reader:
-    """How far one application has come with a stream."""
+    """Up to where one application has taken a stream."""
 
     __slots__ = ("count",)
 

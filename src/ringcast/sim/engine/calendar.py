@@ -34,7 +34,7 @@ class Calendar:
         return self._heap[0][0] if self._heap else float("inf")
 
     def pop(self) -> dict[Member, list[bytes]]:
-        """All that is due at the next instant: who is to be stepped, with the datagrams for it."""
+        """All that is due at the next instant: members to step, each with its datagrams."""
         heap, now = self._heap, self._heap[0][0]
         self.instants += 1
         due: dict[Member, list[bytes]] = {}

@@ -67,7 +67,7 @@ class Parcel:
     ) -> None:
         """inner: what a sealed datagram holds."""
         self.number = number
-        """The how-manieth datagram of the world it is."""
+        """The number of this datagram in the world, counted from its start."""
         self.source = source
         self.group = group
         self.data = data
@@ -156,7 +156,7 @@ class Partitions:
         self._sides: dict[str, int] = {}
 
     def split(self, sides: Sequence[Iterable[str]]) -> None:
-        """Cut these groups off from each other; those who are in none are one more group."""
+        """Cut these groups off from each other; members in none of them are one more group."""
         found: dict[str, int] = {}
         for number, side in enumerate(sides):
             for name in side:

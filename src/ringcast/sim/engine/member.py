@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ringcast.closed.inspected import InspectedSeal
 from ringcast.closed.keys import Key
+from ringcast.closed.seal import GroupSeal
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Payload
 from ringcast.core.model.events import Event, Skipped
@@ -266,10 +267,11 @@ class Member:
     def use_keys(self, *keys: bytes) -> None:
         """Seal with the first of these keys from now on, and open with all of them."""
         seal = self.stack.env.seal
-        if not isinstance(seal, InspectedSeal):
+        sealer = seal.sealer if isinstance(seal, InspectedSeal) else None
+        if not isinstance(sealer, GroupSeal):
             raise LocalError(f"{self.name} has no key to replace: make its world with a key")
-        seal.group_seal.use(tuple(map(Key, keys)))
-        self._note(f"uses the keys {', '.join(seal.group_seal.key_ids)}")
+        sealer.use(tuple(map(Key, keys)))
+        self._note(f"uses the keys {', '.join(sealer.key_ids)}")
 
     # What the world does --------------------------------------------------------------------------
 

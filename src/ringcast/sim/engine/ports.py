@@ -50,7 +50,7 @@ class Port:
         return end
 
     def _start(self, at: float, duration: float) -> float:
-        """The first time from `at` on at which the port is free for so long."""
+        """The first time from `at` on at which the port is free for this long."""
         busy = self._busy
         if not busy or at >= busy[-1][0]:
             return max(at, busy[-1][1]) if busy else at

@@ -34,7 +34,7 @@ class Service:
         self.reads = True
         """Whether pieces of the state are taken as they come."""
         self.pieces: list[bytes] = []
-        """What has come of the state, in the attempt that counts."""
+        """What has arrived of the state, in the attempt that counts."""
         self.attempts = 0
         """How often a state was begun."""
         self.calls: list[Message] = []
@@ -105,7 +105,7 @@ class Service:
     # A newcomer -----------------------------------------------------------------------------------
 
     def _seek(self) -> bool:
-        """Take what has come of the state; go on with the events when it is whole, or none."""
+        """Take what has arrived of the state; go on with the events when it is whole, or none."""
         requester = self.correlator.requester
         if requester is None:
             return False
@@ -147,7 +147,7 @@ class Service:
             if self.hear is not None:
                 self.hear(event)
 
-    # One who is there -----------------------------------------------------------------------------
+    # A provider -----------------------------------------------------------------------------------
 
     def _serve(self, batch: Batch) -> None:
         if batch.flags & IGNORED:

@@ -169,10 +169,10 @@ class World:
         peer = Peer(Address(address), name, name)
         self._names[peer.address] = name
         rng = Random(f"{self.seed}/member/{number}")
-        seal = None
-        if self._keys:
-            seal = InspectedSeal(GroupSeal(self._keys, self._group, peer.address, has_aes=True))
-        stack = spec.build(peer, self._group, rng, mtu=mtu, seal=seal)
+        me, group, keys = peer.address, self._group, self._keys
+        seal = spec.make_seal(group, me, GroupSeal(keys, group, me, has_aes=True) if keys else None)
+        inspected = None if seal is None else InspectedSeal(seal)
+        stack = spec.build(peer, group, rng, mtu=mtu, seal=inspected)
         others = [member.stack for member in self.members.values()]
         show_places([*others, stack], dict.fromkeys([*self.members, name]))
         return number, peer, stack
@@ -316,7 +316,7 @@ class World:
     # Faults ---------------------------------------------------------------------------------------
 
     def partition(self, *sides: Iterable[Member | str]) -> None:
-        """Cut these groups off from each other; those who are in none are one more group."""
+        """Cut these groups off from each other; members in none of them are one more group."""
         names = [[m if isinstance(m, str) else m.name for m in side] for side in sides]
         self.network.partitions.split(names)
         self.done(None, "partition " + " | ".join(" ".join(side) for side in names))

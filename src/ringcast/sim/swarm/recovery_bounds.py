@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import ceil
 
 from ringcast.control.discovery import Discovery, DiscoveryPart
-from ringcast.control.failure_detector import AWAY_TIMEOUTS, FailureDetector
+from ringcast.control.failure_detector import AWAY_TIMEOUTS, FailureDetector, FailureDetectorPart
 from ringcast.control.membership.coordinator import UNHEARD_MAX
 from ringcast.control.membership.joiner import JOINS_MAX, ROUNDS_MAX
 from ringcast.control.membership.settings import Membership
@@ -26,7 +26,7 @@ ROUNDS = 6
 
 
 def leaving_seconds(spec: StackSpec) -> float:
-    """Until all who leave are gone."""
+    """Until all leavers are gone."""
     membership = spec["membership"]
     assert isinstance(membership, Membership)
     return membership.drain_timeout + membership.leave_timeout + 2 * membership.retry_max
@@ -46,7 +46,7 @@ def reunion_seconds(world: World) -> float:
     search = 1.5 * discovery.merge_interval + 1.5 * membership.retry_max + change
     # One at least: a member may have died before the view came that takes it in.
     crashes = max(1, ceil(_gone(world) / failure.watchers)) * crash
-    # Who has stopped for a merge finds out by itself that its leader, of another view, is dead.
+    # A member that has stopped for a merge finds out by itself that its leader is dead.
     seconds = max(crashes, UNHEARD_MAX * membership.retry_max) + search
     for protocol in world.spec.protocols:
         if isinstance(protocol, SlowMembers) and protocol.policy == "evict":
@@ -62,8 +62,14 @@ def reunion_seconds(world: World) -> float:
 def _away(world: World, failure: FailureDetector) -> float:
     """Until members are back that were evicted, or are about to be, since one did not reach
     another."""
-    is_parted = any(member.stack.counters.get("pairs_parted") for member in world.running)
     parts = [part for member in world.running for part in member.stack.parts]
+    running = {member.me for member in world.running}
+    is_parted = any(member.stack.counters.get("pairs_parted") for member in world.running) or any(
+        # Reported to the coordinator, perhaps for as long as it takes to part the two.
+        not running.isdisjoint(part.suspected)
+        for part in parts
+        if isinstance(part, FailureDetectorPart)
+    )
     rests = [part.rest_until - world.now for part in parts if isinstance(part, DiscoveryPart)]
     return max(AWAY_TIMEOUTS * failure.timeout if is_parted else 0.0, *rests, 0.0)
 

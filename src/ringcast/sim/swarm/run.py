@@ -52,7 +52,7 @@ class BrokenState(RingcastError):
 
 @dataclass
 class SeedVerdict:
-    """What came of one run."""
+    """The outcome of one run."""
 
     seed: int
     problems: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ def run_seed(
 def record_seed(
     seed: int, observer: WorldListener | None = None, change: Change | None = None
 ) -> tuple[Plan, SeedVerdict]:
-    """Run one seed; the plan that `replay` repeats it with, and what came of it. Raises ConfigError
+    """Run one seed; the plan that `replay` repeats it with, and its outcome. Raises ConfigError
     when the change does not fit the seed's stack."""
     rng = Random(f"{seed}/swarm")
     plan = draw_plan(seed, rng, change)
@@ -105,7 +105,7 @@ def record_seed(
 
 
 def replay(plan: Plan, observer: WorldListener | None = None) -> tuple[Plan, SeedVerdict]:
-    """Run a plan; the plan without the actions that did not apply, and what came of it."""
+    """Run a plan; the plan without the actions that did not apply, and the outcome."""
     listener = ChaosListener(observer)
     world = plan.world(listener)
     replicas = KeptStates() if plan.states else None
@@ -168,7 +168,7 @@ def _hostile_member(plan: Plan) -> str:
 
 
 def _judge(seed: int, world: World, work: Callable[[], None], liar: str) -> SeedVerdict:
-    """What comes of this work in a world; a stack that raises is a failure like any other.
+    """The outcome of this work in a world; a stack that raises is a failure like any other.
 
     liar: the member that has sent what is not true, so that guarantees are not asked for."""
     began = perf_counter()

@@ -1,4 +1,4 @@
-"""The space-time log: who sent what to whom, what got lost, and what was delivered, a line each.
+"""The space-time log: datagrams with sender, receivers and losses, and deliveries, one per line.
 
       0.2010  a → all    DATA 1-3                                     lost: b
       0.2015  c          delivers a 1-3
@@ -50,7 +50,7 @@ class Show:
             return
         source = self._label(parcel.source)
         what = ", ".join(self._words.frame(frame, source) for frame in frames)
-        target = to or (self._label(fates[0][0]) if fates else "nobody")
+        target = to or (self._label(fates[0][0]) if fates else "no member")
         fate = "; ".join(self._fates(fates, alone=not to))
         self._line(now, f"{source} → {target}", what or "bytes that are not a frame", fate)
 

@@ -41,7 +41,7 @@ def test_a_leaver_goes_without_an_answer_in_the_end() -> None:
     bench = leaving()
     bench.env.now += SPEC.drain_timeout + SPEC.leave_timeout + 0.1
     bench.wake("leave")
-    assert bench.closed == "left, though nobody has answered"
+    assert bench.closed == "left, though no member has answered"
 
 
 def test_a_leaver_is_gone_when_it_sees_the_view_without_it() -> None:

@@ -22,7 +22,7 @@ from tests.unit.control.membership.bench import (
 )
 
 
-def test_an_installation_says_who_joined_and_left() -> None:
+def test_an_installation_names_the_members_that_joined_and_left() -> None:
     bench = following()
     bench.reaches_at_once = True
     view = view_of(5, 3, ME, 9)

@@ -6,14 +6,14 @@ from ringcast.core.model.digest import Digest, Marks
 A, B = Address(1), Address(2)
 
 
-def test_minimum_knows_only_whom_all_know() -> None:
+def test_the_minimum_has_only_senders_that_all_digests_have() -> None:
     one = Digest({A: Marks(1, 5, 9), B: Marks(0, 0, 3)})
     two = Digest({A: Marks(2, 4, 8)})
     assert Digest.minimum([one, two]) == Digest({A: Marks(1, 4, 8)})
     assert Digest.minimum([]) == Digest()
 
 
-def test_maximum_knows_whom_anybody_knows() -> None:
+def test_the_maximum_has_every_sender_of_any_digest() -> None:
     one = Digest({A: Marks(1, 5, 9), B: Marks(0, 0, 3)})
     two = Digest({A: Marks(2, 4, 8)})
     assert Digest.maximum([one, two]) == Digest({A: Marks(2, 5, 9), B: Marks(0, 0, 3)})

@@ -133,7 +133,7 @@ def test_a_former_setting_works_and_warns(kind: type[Spec], former: str, now: st
         kind(**{former: "x"})
 
 
-def test_a_name_that_nobody_registered_is_no_attribute() -> None:
+def test_a_name_that_is_not_registered_is_not_an_attribute() -> None:
     with pytest.raises(AttributeError, match="Nonsense"):
         _ = protocols.Nonsense
     assert protocols.find("os:path") is None
@@ -152,7 +152,7 @@ def test_a_spec_that_is_not_registered_is_refused() -> None:
         presets.lan().insert(Stamp())
 
 
-def test_a_port_that_nobody_offers_is_named_by_its_role() -> None:
+def test_a_port_without_an_offer_is_named_by_its_role() -> None:
     with pytest.raises(ConfigError, match="the stack has nothing for multicast"):
         Ports()[Numbering]
 

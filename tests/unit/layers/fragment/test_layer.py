@@ -235,7 +235,7 @@ def test_the_last_progress_comes_before_the_message() -> None:
         assert isinstance(whole, Batch)
 
 
-def test_no_progress_is_told_when_nobody_asked() -> None:
+def test_no_progress_is_reported_that_was_not_requested() -> None:
     net, (a, b, _) = trio(progress_step=0)
     a.send([noise(50_000)])
     net.settle()

@@ -75,7 +75,7 @@ def test_with_discard_delivered_a_receiver_frees_at_once() -> None:
     assert table(net, A).sent.outstanding == 10
 
 
-def test_a_result_purges_up_to_the_minimum_at_everybody() -> None:
+def test_a_result_purges_up_to_the_minimum_at_all_members() -> None:
     net = group()
     send_each(net, 10)
     net.run(1.0)
@@ -166,7 +166,7 @@ def test_a_loss_is_asked_for_and_answered_from_the_table() -> None:
     assert all(net.members[x].payloads(A) == numbered(10) for x in (B, C))
 
 
-def test_who_is_behind_what_was_known_a_round_ago_asks() -> None:
+def test_a_member_behind_the_result_of_a_round_ago_asks() -> None:
     """The last messages are lost to all, and so is every announcement of them."""
     net = group()
     net.policy = lose(is_tail(6), 10**6)
@@ -192,7 +192,7 @@ def test_the_sender_announces_its_last_message_until_it_is_stable() -> None:
     assert net.sent["LAST"] <= announced + 1
 
 
-def test_who_missed_the_result_purges_by_what_the_sender_has_purged() -> None:
+def test_a_member_that_missed_the_result_purges_as_the_sender_has() -> None:
     net = group()
     net.members[A].send(numbered(3))
     net.run(1.0)

@@ -32,7 +32,7 @@ def test_one_sender_has_all_of_it() -> None:
     assert space(a) == FLIGHT, "a burst is no larger, even if nothing is outstanding"
 
 
-def test_those_who_send_at_the_same_time_share_it() -> None:
+def test_senders_that_send_at_the_same_time_share_the_flight() -> None:
     net, (a, b, c) = group()
     for member in (a, b, c):
         member.send([MESSAGE])
@@ -44,7 +44,7 @@ def test_those_who_send_at_the_same_time_share_it() -> None:
     assert space(a) == FLIGHT // 3 - on_its_way
 
 
-def test_who_has_stopped_leaves_it_to_the_others() -> None:
+def test_a_sender_that_has_stopped_leaves_the_flight_to_the_others() -> None:
     net, (a, b, _) = group()
     b.send([MESSAGE])
     net.settle()

@@ -170,7 +170,7 @@ def test_a_receiver_with_a_smaller_window_completes() -> None:
     assert net.members[B].payloads(A, B) == numbered(100)
 
 
-def test_who_is_not_in_the_view_has_no_room() -> None:
+def test_there_is_no_room_for_a_process_outside_the_view() -> None:
     net = pair()
     assert layer(net, A).room(C) == (0, 0)
     assert layer(net, A).room(None) == (0, 0)

@@ -6,7 +6,7 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
 from ringcast.core.stack.stack import Stack
 from ringcast.errors import Closed, NotMember, TooLarge
-from ringcast.runtime.member.outgoing import HOT_GAP, NEVER, SINGLES_BYTES, Outgoing, PendingSend
+from ringcast.runtime.member.outgoing import HOT_GAP, LONG_AGO, SINGLES_BYTES, Outgoing, PendingSend
 from tests.unit.runtime.lone import ME, Bell, lone_stack
 
 
@@ -59,7 +59,7 @@ def test_what_may_be_answers_is_not_gathered() -> None:
     for number in range(3):
         assert not out.note(b"x")
         out.send([b"x"], None, number * HOT_GAP / 2)
-        out.last_single = NEVER
+        out.last_single = LONG_AGO
     assert len(sent) == 3
     assert not out.hot
 

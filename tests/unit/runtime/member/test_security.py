@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ringcast import presets
 from ringcast.closed.keys import generate, load_keys
 from ringcast.closed.seal import GroupSeal
 from ringcast.core.model.address import Address
@@ -13,9 +14,11 @@ from ringcast.core.wire.codec import encode, group_id
 from ringcast.core.wire.frames import UnicastAck
 from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.placement import Placement
+from ringcast.core.wire.seal import BodySeal, Seal
 from ringcast.errors import ConfigError, LocalError
 from ringcast.runtime.member.security import NO_KEYS, Credentials, Security
 from ringcast.runtime.net.inprocess import MemoryTransport
+from ringcast.spec import StackSpec
 
 ME = Address(7)
 
@@ -81,3 +84,25 @@ def test_a_file_that_cannot_be_read_anew_changes_nothing(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="chmod"):
         security.reload()
     assert security.facts()["key_ids"] == [f"{key.id:02x}"]
+
+
+class Sealing(StackSpec):
+    """A stack with a protocol that seals datagrams."""
+
+    made = BodySeal()
+
+    def make_seal(self, group: str, me: Address, given: Seal | None = None) -> Seal:
+        return self.made
+
+
+def test_a_protocol_of_the_stack_that_seals_closes_the_group() -> None:
+    transport = Recording()
+    security = Security(NO_KEYS, "g", ME, transport, spec=Sealing(*presets.lan()))
+    security.use(Placement())
+    assert security.seal is Sealing.made
+    assert (transport.groups, transport.secured, transport.used) == ([group_id("g")], 0, 0)
+    assert security.facts() == {"is_closed_group": True, "key_ids": []}
+    assert "a protocol of the stack" in str(security)
+    assert security.peer_key_ids([ME]) == {}
+    with pytest.raises(LocalError, match="key_file"):
+        security.reload()

@@ -211,7 +211,7 @@ def test_the_wrong_leavers_are_noticed(group: Group) -> None:
     assert "wrong joiners or leavers" in group.found
 
 
-def test_who_went_and_came_back_is_named_twice(group: Group) -> None:
+def test_a_member_that_left_and_returned_is_named_twice(group: Group) -> None:
     group.install(A, view(3, A, B, C), joined=[C], left=[C])
     assert group.found == ""
 
@@ -228,7 +228,9 @@ def test_freeing_what_a_member_lacks(group: Group) -> None:
 
 
 @pytest.mark.parametrize("came_back", [True, False])
-def test_freeing_what_is_of_no_use_to_who_was_away(group: Group, came_back: bool) -> None:
+def test_a_sender_may_free_messages_of_no_use_to_a_returned_member(
+    group: Group, came_back: bool
+) -> None:
     """Its application is busy: it has not heard that it was away, nor that it came back."""
     group.send(A, b"1", b"2")
     group.give(A, A, 1, b"1", b"2")
@@ -258,7 +260,7 @@ def test_a_member_that_is_behind_is_noticed(group: Group) -> None:
     assert behind == ["c has 0 of 2 messages of a"]
 
 
-def test_memory_is_let_go_of_when_everybody_has_read() -> None:
+def test_memory_is_freed_when_all_receivers_have_read() -> None:
     group = Group()
     for number in range(10_000):
         group.send(A, b"x")

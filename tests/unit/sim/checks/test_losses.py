@@ -15,7 +15,7 @@ def losses_of(*events: tuple[Address, Event]) -> list[str]:
     return [str(loss) for loss in losses.untold(lambda sender: True)]
 
 
-def test_a_skip_that_nobody_reports_is_found_once() -> None:
+def test_a_skip_that_no_member_reports_is_found_once() -> None:
     losses = Losses()
     losses.took(C, Skipped(A, 4, 7, "test"))
     assert list(losses.untold(lambda sender: False)) == []

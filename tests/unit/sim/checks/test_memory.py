@@ -58,7 +58,7 @@ def test_a_large_message_is_kept_once_at_either_end() -> None:
     assert (a.memory.held, b.memory.held) == ((0, 0), (0, 0))
 
 
-def test_who_keeps_more_than_the_bound_is_reported() -> None:
+def test_a_member_that_keeps_more_than_the_bound_is_reported() -> None:
     world, a, b, _c = trio(small_window())
     a.send(b"x")
     world.settle()
@@ -71,7 +71,7 @@ def test_who_keeps_more_than_the_bound_is_reported() -> None:
     assert "keeps 1,000,000 bytes of a's messages, more than 1" in found[1]
 
 
-def test_whom_a_sender_has_gone_on_without_is_no_longer_compared() -> None:
+def test_a_member_that_a_sender_has_given_up_is_no_longer_compared() -> None:
     spec = small_window().insert(SlowMembers(policy="skip", bound=1.0))
     world, a, _b, c = trio(spec)
     c.busy()

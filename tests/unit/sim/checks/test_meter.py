@@ -123,6 +123,6 @@ def test_views_after_the_beginning_are_counted() -> None:
     assert outcome.views >= 1
 
 
-def test_nobody_but_the_sender() -> None:
+def test_a_sender_alone_has_no_latency() -> None:
     outcome = simulate(members=1, messages=10)
     assert outcome.latency_p50 is outcome.latency_p99 is outcome.latency_max is None

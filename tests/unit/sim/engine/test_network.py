@@ -74,7 +74,7 @@ def test_a_full_downlink_loses_what_its_receiver_is_sent_and_nothing_else() -> N
     assert reasons == ["", "queue full", "", ""]
 
 
-def test_a_partition_cuts_off_who_is_on_another_side() -> None:
+def test_a_partition_cuts_off_members_of_another_side() -> None:
     net = network()
     net.partitions.split([["a"], ["b"]])
     assert net.carry(parcel(), "b", 0.0, 0.0).reason == "cut off"

@@ -62,7 +62,10 @@ def _fail(group: Group) -> None:
     ("harm", "words"),
     [
         (_lack_a_message, "d: its state has 2 messages of 1, and that of a, which gave it"),
-        (_have_no_state, "d: nobody has one, but a had a state before and was in all of its views"),
+        (
+            _have_no_state,
+            "d: no member has one, but a had a state before and was in all of its views",
+        ),
         (_fail, "d: it could not be had, but a had a state before and was in all of its views"),
     ],
 )
