@@ -133,3 +133,19 @@ def test_a_first_majority_has_as_many_members_as_asked_for(loss: float) -> None:
     (c,) = world.join("c")
     world.run_until(lambda: all(map(has_quorum, (a, b, c))), 10.0)
     world.run_until(lambda: len(c.delivered) == 1, 10.0)
+
+
+def test_a_large_message_under_way_waits_for_a_majority_as_well() -> None:
+    world = World(7, SPEC.with_settings({"NakAck4.capacity": 16}))
+    a, b, c, d, e = together(world, *"abcde")
+    d.send(bytes(30_000_000))
+    world.run(0.001)
+    world.partition([a, b, c], [d, e])
+    world.run_until(lambda: d.view is not None and len(d.view) == 2, 8.0)
+    world.run(5.0)
+    assert [len(member.delivered) for member in (a, d, e)] == [0, 0, 0]
+    world.heal()
+    world.run_until(lambda: world.united and has_quorum(d), 10.0)
+    world.settle()
+    assert [len(member.delivered) for member in (a, b, c, d, e)] == [1] * 5
+    assert world.check() == []

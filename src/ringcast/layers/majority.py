@@ -48,7 +48,7 @@ ATTEMPTS_MAX = 64
 declare("quorum_lost", "times", "Views that had no majority: sends wait.")
 
 
-@protocol(role="quorum", over="order")
+@protocol(role="quorum", over="flow", under="fragment")
 @dataclass(frozen=True, kw_only=True)
 class Majority(Spec):
     """Sends only in views with a majority of the last agreed view; without this protocol all sides
