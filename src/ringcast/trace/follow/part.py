@@ -199,7 +199,7 @@ class MemberPart:
         """From plain data."""
         part = cls(member, view)
         part.rows, part.closed, part.times = plain["rows"], plain["closed"], plain["times"]
-        part.agreed = plain["agreed"]
+        part.agreed = plain.get("agreed", [])  # Earlier checkpoints do not have it.
         part.installs = [ViewInstall(*install) for install in plain["installs"]]
         part.sent = GroupSums.of(plain["sent"]) if plain["sent"] else None
         part.delivered = {sender: GroupSums.of(sums) for sender, sums in plain["delivered"]}
