@@ -15,6 +15,7 @@ EARLY_PURGE, DISAGREEMENT = "early-purge", "disagreement"
 WINDOW_BOUND, SKIPPED = "window-bound", "skipped"
 UNREADABLE, CLOCKS = "unreadable-row", "clocks"
 TOTAL_ORDER = "total-order"
+MAJORITY = "majority"
 
 GUARANTEES = {
     UNREADABLE: "every row of the trace has a known kind, its times and its numbers",
@@ -31,6 +32,7 @@ GUARANTEES = {
     WINDOW_BOUND: "low ≤ delivered ≤ high ≤ low + capacity",
     SKIPPED: "messages are given up only under the rules for large messages",
     TOTAL_ORDER: "members that go on together deliver the messages of all senders in one order",
+    MAJORITY: "views that majorities agree on are one chain, and messages are sent in no others",
 }
 """Each guarantee by name, and the sentence that it promises."""
 
@@ -50,6 +52,9 @@ class Promises(NamedTuple):
     total_order: bool = False
     """Members that go on together deliver everything in one order (`total-order`). Given by
     `Sequencer`."""
+    majority: bool = False
+    """Messages are sent only in views that a majority has agreed on (`majority`). Given by
+    `Majority`."""
 
 
 def promises_of(spec: StackSpec) -> Promises:
@@ -62,4 +67,5 @@ def promises_of(spec: StackSpec) -> Promises:
         complete="large" not in spec and not skips,
         loopback=bool(multicast["loopback"]),
         total_order="order" in spec,
+        majority="quorum" in spec,
     )

@@ -1,5 +1,7 @@
 """Sends go on where a majority is, and nowhere else."""
 
+from pathlib import Path
+
 import pytest
 
 from ringcast import QuorumLost, QuorumRegained, presets
@@ -7,6 +9,10 @@ from ringcast.core.wire.frames import Quorum
 from ringcast.layers.majority import AGREED, ATTEMPTING, Majority
 from ringcast.sim.engine.member import Member
 from ringcast.sim.engine.world import World
+from ringcast.sim.trace import SimulatedTrace
+from ringcast.trace.check import check
+from ringcast.trace.rules import rules_of
+from ringcast.trace.table import read_rows
 
 SPEC = presets.lan().insert(Majority())
 
@@ -107,8 +113,9 @@ def test_a_side_that_may_have_missed_an_agreement_does_not_begin_one_of_its_own(
     assert world.check() == []
 
 
-def test_the_check_finds_two_majorities() -> None:
-    world = World(5, SPEC)
+def test_the_check_and_the_audit_find_two_majorities(tmp_path: Path) -> None:
+    trace = SimulatedTrace(tmp_path)
+    world = World(5, SPEC, observer=trace)
     a, b, c, d, e = together(world, *"abcde")
     world.partition([a, b, c], [d, e])
     world.run_until(lambda: d.view is not None and len(d.view) == 2, 8.0)
@@ -120,6 +127,30 @@ def test_the_check_finds_two_majorities() -> None:
     assert d.majority._phase == AGREED
     world.run(1.0)
     assert any("two majorities" in str(violation) for violation in world.check())
+    trace.close(settled=True)
+    found = check(read_rows(tmp_path), **rules_of(SPEC)._asdict())
+    assert [violation.cause for violation in found] == ["two-majorities"]
+
+
+def test_the_audit_is_content_with_a_partition_and_finds_a_send_without_a_majority(
+    tmp_path: Path,
+) -> None:
+    trace = SimulatedTrace(tmp_path)
+    world = World(8, SPEC, observer=trace)
+    a, b, c, d, e = together(world, *"abcde")
+    world.partition([a, b, c], [d, e])
+    world.run(8.0)
+    for member in (a, d):
+        member.send(b"?")
+    world.run(1.0)
+    world.heal()
+    world.run_until(lambda: world.united and has_quorum(d), 10.0)
+    world.settle()
+    trace.close(settled=True)
+    rows, rules = list(read_rows(tmp_path)), rules_of(SPEC)._asdict()
+    assert check(rows, **rules) == []
+    silent = [row for row in rows if row.kind != "agreed" or row.member != d.me]
+    assert {violation.cause for violation in check(silent, **rules)} == {"unagreed"}
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
@@ -133,3 +164,19 @@ def test_a_first_majority_has_as_many_members_as_asked_for(loss: float) -> None:
     (c,) = world.join("c")
     world.run_until(lambda: all(map(has_quorum, (a, b, c))), 10.0)
     world.run_until(lambda: len(c.delivered) == 1, 10.0)
+
+
+def test_a_large_message_under_way_waits_for_a_majority_as_well() -> None:
+    world = World(7, SPEC.with_settings({"NakAck4.capacity": 16}))
+    a, b, c, d, e = together(world, *"abcde")
+    d.send(bytes(30_000_000))
+    world.run(0.001)
+    world.partition([a, b, c], [d, e])
+    world.run_until(lambda: d.view is not None and len(d.view) == 2, 8.0)
+    world.run(5.0)
+    assert [len(member.delivered) for member in (a, d, e)] == [0, 0, 0]
+    world.heal()
+    world.run_until(lambda: world.united and has_quorum(d), 10.0)
+    world.settle()
+    assert [len(member.delivered) for member in (a, b, c, d, e)] == [1] * 5
+    assert world.check() == []

@@ -4,8 +4,12 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.model.address import Address
+from ringcast.core.wire.frames import Data
+from ringcast.layers.compress.layer import Compress
+from ringcast.layers.majority import Majority
 from ringcast.sim.engine.member import Member
 from ringcast.sim.engine.world import World
+from ringcast.spec import StackSpec
 
 
 def receipt_of(member: Member, world: World) -> set[Address]:
@@ -17,10 +21,20 @@ def receipt_of(member: Member, world: World) -> set[Address]:
     return missing
 
 
-@pytest.mark.parametrize("preset", ["lan", "stable"])
-def test_no_member_lacks_a_message_once_all_have_taken_it(preset: str) -> None:
-    world = World(1, presets.PRESETS[preset](), loss=0.2)
+SPECS = {
+    "lan": presets.lan(),
+    "stable": presets.stable(),
+    "order": presets.lan().with_total_order(),
+    "majority": presets.lan().insert(Majority()),
+    "compress": presets.lan().insert(Compress()),
+}
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_no_member_lacks_a_message_once_all_have_taken_it(spec: StackSpec) -> None:
+    world = World(1, spec, loss=0.2)
     a, b, c = world.join(*"abc")
+    world.run_until(a.stack.writable, 5.0)
     a.send([b"x"] * 50)
     a.send(b"to one", to=c)
     assert receipt_of(a, world) == {b.me, c.me}
@@ -41,6 +55,29 @@ def test_a_member_that_does_not_take_is_named_until_it_does() -> None:
     world.run(1.0)
     assert [list(receipt()) for receipt in receipts] == [[], []]
     assert len(b.delivered) == 1
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_what_waits_for_its_place_in_the_total_order_is_lacked(rank: int) -> None:
+    """The sequencer's ORDER does not arrive, so no member is given the messages of others."""
+    world = World(5, presets.lan().with_total_order())
+    members = {member.name: member for member in world.join(*"abc")}
+    view = members["a"].view
+    assert view is not None
+    sequencer = next(m for m in members.values() if m.me == view.coordinator)
+    other = next(m for m in members.values() if m.me == view.members[rank])
+    rule = world.drop(lambda f: f.source == sequencer.name and isinstance(f.frame, Data))
+    other.send(b"x")
+    world.run(1.0)
+    receipts = other.stack.receipts(world.now)
+    assert receipts is not None
+    lacking = {member for receipt in receipts for member in receipt()}
+    given = {member.me for member in members.values() if len(member.delivered)}
+    assert lacking == set(view) - given - {other.me}
+    assert lacking
+    rule.remove()
+    assert receipt_of(other, world)
+    assert all(len(member.delivered) == 1 for member in members.values())
 
 
 def test_a_member_that_crashes_is_waited_for_until_the_view_without_it() -> None:

@@ -1,10 +1,14 @@
 """Messages to one member that leaves the view are delivered, or their sender is told."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ringcast import presets
 from ringcast.core.model.events import Undelivered
+from ringcast.services.replies import Outcome
 from ringcast.sim import Member, World
+from ringcast.spec import StackSpec
 
 
 def told(member: Member) -> list[Undelivered]:
@@ -41,3 +45,54 @@ def test_a_large_message_counts_once(size: int) -> None:
     a.send(bytes(size), to=c)
     world.run_until(lambda: a.view is not None and c.me not in a.view, 10.0)
     assert [event.count for event in told(a)] == [1]
+
+
+def crash(world: World) -> None:
+    world.members["c"].crash()
+
+
+def leave(world: World) -> None:
+    world.members["c"].leave()
+
+
+def pause(world: World) -> None:
+    world.members["c"].pause()
+
+
+def cut_off(world: World) -> None:
+    world.partition("ab", "c")
+
+
+def cut_the_sender_off(world: World) -> None:
+    world.partition("a", "bc")
+
+
+@pytest.mark.parametrize("goes", [crash, leave, pause, cut_off, cut_the_sender_off])
+@pytest.mark.parametrize("preset", [presets.lan, presets.stable, presets.bulk])
+def test_whatever_parts_the_two_each_message_is_delivered_or_reported(
+    preset: Callable[[], StackSpec], goes: Callable[[World], None]
+) -> None:
+    world = World(4, preset())
+    a, _, c = world.join("a", "b", "c")
+    c.busy()  # Its application takes nothing, so nothing is acked.
+    for size in (10, 300_000, 10):
+        a.send([bytes([size % 256]) * size], to=c)
+    goes(world)
+    world.run_until(lambda: a.view is not None and c.me not in a.view, 30.0)
+    world.heal()
+    if c.alive and goes is not pause:
+        c.idle()
+    world.settle(60.0)
+    delivered = sum(message.sender == a.me for message in c.delivered)
+    assert (delivered, sum(event.count for event in told(a))) in ((0, 3), (3, 3))
+    assert world.check() == []
+
+
+def test_a_call_to_a_member_that_goes_is_answered_for_it() -> None:
+    world = World(5, presets.lan())
+    a, _, c = world.join("a", "b", "c")
+    c.pause()
+    call = a.call(b"?", to=[c])
+    world.run_until(lambda: call.done, 20.0)
+    assert call.replies[c.me].outcome is Outcome.GONE
+    assert told(a) == []

@@ -48,7 +48,7 @@ ATTEMPTS_MAX = 64
 declare("quorum_lost", "times", "Views that had no majority: sends wait.")
 
 
-@protocol(role="quorum", over="order")
+@protocol(role="quorum", over="flow", under="fragment")
 @dataclass(frozen=True, kw_only=True)
 class Majority(Spec):
     """Sends only in views with a majority of the last agreed view; without this protocol all sides
@@ -73,11 +73,10 @@ class Majority(Spec):
         return MajorityLayer(env, self)
 
 
-def has_majority(
-    present: Collection[Address], agreed: AgreedView, left: Collection[Address]
-) -> bool:
-    """Whether these members have a majority of a view, without its leavers."""
-    voters = [member for member in agreed.members if member not in left]
+def has_majority(present: Collection[int], members: Iterable[int], left: Collection[int]) -> bool:
+    """Whether those present have a majority of a view's members, by seniority, without those that
+    have left it."""
+    voters = [member for member in members if member not in left]
     count = sum(member in present for member in voters)
     if 2 * count == len(voters) > 0:
         return voters[0] in present
@@ -218,7 +217,7 @@ class MajorityLayer(Layer):
         if self.agreed == NOTHING and not attempts:
             is_majority = len(view) >= self.spec.first
         else:
-            is_majority = all(has_majority(view.members, one, self.left) for one in needed)
+            is_majority = all(has_majority(view, one.members, self.left) for one in needed)
         if is_majority and len(self._attempts) < ATTEMPTS_MAX:
             self._attempts.append(AgreedView(view.id, view.members))
             self._phase = ATTEMPTING
@@ -240,6 +239,8 @@ class MajorityLayer(Layer):
         self.before, self.uncounted = self.agreed, frozenset(self.left)
         self._learn(AgreedView(view.id, view.members))
         self._known[self.env.me] = self._frame(view)
+        if self.env.tracer is not None:
+            self.env.tracer.agreed(view.id, self.before.id, self.uncounted)
         if self._is_lost:
             self._is_lost = False
             self._control.emit(QuorumRegained(view))

@@ -8,7 +8,9 @@ their runs. The guarantees are those of strict view synchrony:
 - members that go together from a view to the next have delivered the same in it;
 - a sender forgets a message only when every member of the view has delivered it;
 - where the stack promises one order, members that go together from a view to the next have
-  delivered the messages of all senders in it in the same order.
+  delivered the messages of all senders in it in the same order;
+- where the stack asks for a majority, each view that one agrees on has a majority of the one before
+  it, and messages are sent in no other views.
 
 The first two are checked group by group in `walk`, the others across members in `judge`.
 """
@@ -39,13 +41,14 @@ def check(
     waits: bool = True,
     agrees: bool = True,
     ordered: bool = False,
+    majority: bool = False,
 ) -> list[Violation]:
     """List how the guarantees were broken; [] is good.
 
     What is owed depends on the stack: `ringcast.trace.rules` explains the arguments, and makes them
     from a spec. Costs a sort of the rows.
     """
-    rules = Rules(capacity, skips, skew_us, waits, agrees, ordered)
+    rules = Rules(capacity, skips, skew_us, waits, agrees, ordered, majority)
     return check_history(History(rows), rules)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ringcast.trace.schema import (
     ACKED,
+    AGREED,
     COUNT_MAX,
     DELIVERED,
     KINDS,
@@ -33,6 +34,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     PURGED: ("sender", "seqno", "count", "low", "delivered", "high"),
     WINDOW: ("sender", "low", "delivered", "high"),
     VIEW: ("members",),
+    AGREED: ("members",),
 }
 """Columns that a row of a kind must have, beside REQUIRED."""
 

@@ -30,6 +30,9 @@ class Rules(NamedTuple):
     they have delivered (see `guarantees.Promises`)."""
     ordered: bool = False
     """Whether members deliver everything in one order: the stack has a `Sequencer`."""
+    majority: bool = False
+    """Whether members send only in views that a majority has agreed on: the stack has
+    `Majority`."""
 
     def excuses(self, cause: str) -> bool:
         """Whether the stack does not promise what was broken in this way."""
@@ -37,6 +40,8 @@ class Rules(NamedTuple):
             return not self.agrees
         if cause == "another-order":
             return not self.ordered
+        if cause == "unagreed":
+            return not self.majority
         return cause in WAITING and not self.waits
 
 
@@ -51,6 +56,7 @@ def rules_of(spec: StackSpec, skew_us: int = 0) -> Rules:
         waits=promises.complete,
         agrees=promises.agreement,
         ordered=promises.total_order,
+        majority=promises.majority,
     )
 
 

@@ -19,6 +19,9 @@ compared between members is additive over cuts. What a column means depends on t
     purged      member forgot its own messages seqno … low; the marks are those after it
     window      a sample of the window for `sender` at member: low, delivered, high
     view        member installed the view: `members` by seniority, `names` likewise
+    agreed      member knows that a majority has agreed on this view, and may send. The view agreed
+                on before it is `seqno` by `peer` (both null: none); `members` have left in order
+                since then and count no more
     closed      member left in good order, in this view. It promises that it delivered what was
                 sent there; a member without it is taken to have crashed after its last row
 
@@ -65,11 +68,12 @@ LATER = ("place",)
 SENT, DELIVERED, SKIPPED = "sent", "delivered", "skipped"
 REQUESTED, RESENT, ACKED, BLOCKED = "requested", "resent", "acked", "blocked"
 PURGED, WINDOW, VIEW, CLOSED = "purged", "window", "view", "closed"
+AGREED = "agreed"
 
 MESSAGE_KINDS = (SENT, DELIVERED, SKIPPED)
 """What every message leaves behind: nearly all rows of a trace."""
 
-CONTROL_KINDS = (REQUESTED, RESENT, ACKED, BLOCKED, PURGED, WINDOW, VIEW, CLOSED)
+CONTROL_KINDS = (REQUESTED, RESENT, ACKED, BLOCKED, PURGED, WINDOW, VIEW, CLOSED, AGREED)
 """What happens now and then; written to row groups of their own, so that readers can step over."""
 
 KINDS = MESSAGE_KINDS + CONTROL_KINDS

@@ -5,7 +5,7 @@ A live member's notes are written by a thread beside it, a simulated one's on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from ringcast.core.model.address import Address
@@ -118,6 +118,12 @@ class TraceListener:
         """This member has freed its messages up to `low`."""
         append, first, self._purged = self._row_writer.writer.append_purged, self._purged + 1, low
         self.note(view, partial(append, first, low - first + 1, delivered, high, self._clock()))
+
+    def agreed(self, view: ViewId, before: ViewId, left: Collection[Address]) -> None:
+        """This member knows that a majority has agreed on a view."""
+        append = self._row_writer.writer.append_agreed
+        known = None if before == NO_VIEW else (before.number, before.coordinator)
+        self.note(view, partial(append, known, sorted(left), self._clock()))
 
     # Single notes ---------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ringcast.guarantees import (
     GUARANTEES,
     HEAD,
     LOST,
+    MAJORITY,
     ORDER,
     SKIPPED,
     TAIL,
@@ -75,6 +76,8 @@ CAUSES = {
     "skip-forbidden": Cause(SKIPPED, "{messages} given up, where no rule allows it"),
     "skip-own": Cause(SKIPPED, "{messages} given up by the very member that sent them"),
     "another-order": Cause(TOTAL_ORDER, "{messages} delivered in another order than elsewhere"),
+    "two-majorities": Cause(MAJORITY, "agreed on without a majority of the agreed view before it"),
+    "unagreed": Cause(MAJORITY, "{messages} sent in a view that no majority had agreed on"),
 }
 """Every cause. Those that explain others come first. The audit and the checks find the same ones,
 whatever else they share."""

@@ -30,6 +30,7 @@ from ringcast.trace.compaction.names import last_number
 from ringcast.trace.row_encoding import DELIVERED_CODE, NOTE, SENT_CODE, SKIPPED_CODE, pack
 from ringcast.trace.schema import (
     ACKED,
+    AGREED,
     BLOCKED,
     CLOSED,
     COUNT_MAX,
@@ -172,6 +173,13 @@ class TraceWriter:
         self._places.clear()
         row = self._row(None, VIEW, at)
         self._add(row._replace(members=tuple(members), names=tuple(names)))
+
+    def append_agreed(self, before: tuple[int, int] | None, left: Sequence[int], at: int) -> None:
+        """A majority has agreed on this view: `before` is the view agreed on before it (number,
+        coordinator), and `left` are the members that have left in order since then."""
+        number, by = before or (None, None)
+        row = self._row(None, AGREED, at)
+        self._add(row._replace(seqno=number, peer=by, members=tuple(left)))
 
     def append_closed(self, at: int) -> None:
         """This member left in good order: it has delivered all that was sent in its last view.

@@ -3,19 +3,8 @@
 import pytest
 
 from ringcast import ConfigError, Timeout, presets, sync
-from ringcast.core.model.address import Address
-from ringcast.core.model.view import ViewId
-from ringcast.core.wire.frames import AgreedView
 from ringcast.layers.majority import Majority, has_majority
 from ringcast.transports import Memory
-
-
-def view(*members: int) -> AgreedView:
-    return AgreedView(ViewId(7, Address(1)), tuple(map(Address, members)))
-
-
-def addresses(*members: int) -> set[Address]:
-    return set(map(Address, members))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +24,7 @@ def test_a_majority_is_more_than_half_or_half_with_the_senior(
     present: tuple[int, ...], left: tuple[int, ...], expected: bool
 ) -> None:
     """Of 1, 2, 3 and 4, of whom 1 is the most senior."""
-    assert has_majority(addresses(*present), view(1, 2, 3, 4), addresses(*left)) is expected
+    assert has_majority(present, (1, 2, 3, 4), left) is expected
 
 
 def test_settings_that_make_no_sense() -> None:

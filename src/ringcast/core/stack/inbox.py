@@ -124,6 +124,10 @@ class Inbox(Layer):
         """There may be room to send again."""
         self.may_send = True
 
+    def abandon(self, member: Address) -> int:
+        """Nothing: what is to be sent does not wait here."""
+        return 0
+
     @property
     def drained(self) -> bool:
         """Always: what is to be sent does not wait here."""

@@ -155,6 +155,11 @@ class Layer(Part):
         """Whether all that was accepted here or above has gone down."""
         return self.above.drained
 
+    def abandon(self, member: Address) -> int:
+        """A member has left: drop what waits here or above to be sent to it alone; how many of the
+        application's messages that is."""
+        return self.above.abandon(member)
+
     def receipt(self) -> Receipt | None:
         """A function that names the other members which have not delivered what this layer has
         sent up to now, whenever it is called; None for layers that repeat nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from ringcast.core.model.address import Address
@@ -42,4 +42,9 @@ class Tracer(Protocol):
 
     def purged(self, view: ViewId, low: int, delivered: int, high: int) -> None:
         """This member has freed its messages up to `low`, since all members have them."""
+        ...
+
+    def agreed(self, view: ViewId, before: ViewId, left: Collection[Address]) -> None:
+        """This member knows that a majority has agreed on a view; before that it was the view
+        `before`, without those that have left in order."""
         ...

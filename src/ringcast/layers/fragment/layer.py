@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import accumulate, count
 
 from ringcast.core.model.address import Address
-from ringcast.core.model.batch import FRAGMENT, Batch, Payload
+from ringcast.core.model.batch import CALL, FRAGMENT, SERVICE, Batch, Payload
 from ringcast.core.model.events import Progress, Skipped
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer, Spec
@@ -389,13 +389,17 @@ class FragmentLayer(Layer):
 
     # ---------------------------------------------------------------------------------------------
 
+    def abandon(self, member: Address) -> int:
+        queue = self._queues.pop(member, ())
+        self.env.counters["dropped_backlog"] += bool(queue)
+        mine = (item for item in queue if not item.flags & (CALL | SERVICE))
+        held = sum(1 if isinstance(item, Cutting) else len(item) for item in mine)
+        return held + self.above.abandon(member)
+
     def on_view(self, installation: Installation) -> None:
         for member in installation.left:
             self._assemblies.drop((member, True))
             self._assemblies.drop((member, False))
-            if member in self._queues:
-                del self._queues[member]
-                self.env.counters["dropped_backlog"] += 1
         head = self._queues[None][0] if None in self._queues else None
         newcomers = set(installation.joined) - {self.env.me}
         if isinstance(head, Cutting) and head.next and newcomers:

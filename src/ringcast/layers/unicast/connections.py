@@ -189,9 +189,9 @@ class Inbounds:
 
 
 def count_messages(runs: Iterable[Batch]) -> int:
-    """How many of the application's messages are in these runs: service messages do not count, and
-    fragments count once per message."""
-    count, fragmented = 0, set[int]()
+    """How many of the application's messages end in these runs: service messages do not count, and
+    a message in fragments counts with its last one."""
+    count = 0
     for run in runs:
         if run.flags & (CALL | SERVICE):
             continue
@@ -199,8 +199,8 @@ def count_messages(runs: Iterable[Batch]) -> int:
             count += len(run)
             continue
         headers = map(read_header, run.payloads)
-        fragmented.update(header.message for header in headers if header is not None)
-    return count + len(fragmented)
+        count += sum(header is not None and header.index == header.count - 1 for header in headers)
+    return count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -378,17 +378,18 @@ class UnicastLayer(Layer):
         for peer in installation.left:  # A peer that a merge brings back is among them.
             self._inbounds.close(peer)
             outbound = self.outbound.pop(peer, None)
+            held = self.above.abandon(peer)
             if outbound is not None:
-                self._report_unacked(peer, outbound.window)
+                self._report_unacked(peer, outbound.window, held)
         self.above.resume()
 
-    def _report_unacked(self, peer: Address, window: SendWindow) -> None:
-        """A peer has left: tell the application how many of its messages it has not acked."""
-        if not window.outstanding:
-            return
-        self.env.counters["unicast_dropped_unacked"] += window.outstanding
-        runs = window.get(RangeSet([(window.low + 1, window.high)]))
-        count = count_messages(runs)
+    def _report_unacked(self, peer: Address, window: SendWindow, held: int) -> None:
+        """A peer has left: tell the application how many of its messages the peer has not acked,
+        with those that layers above held back."""
+        count = held
+        if window.outstanding:
+            self.env.counters["unicast_dropped_unacked"] += window.outstanding
+            count += count_messages(window.get(RangeSet([(window.low + 1, window.high)])))
         if count:
             self._control.emit(Undelivered(window.high, (peer,), direct=True, count=count))
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import FRAGMENT, INTERNAL, Batch, Payload
-from ringcast.core.model.events import Event, Skipped, ViewChange
+from ringcast.core.model.events import Event, Skipped, Undelivered, ViewChange
 from ringcast.core.model.view import View, ViewId
 from ringcast.core.wire.fragments import read_header
 from ringcast.core.wire.frames import Data
@@ -158,6 +158,8 @@ class Checker:
             self._installed(record, event)
         elif isinstance(event, Skipped):
             self._skipped(record, event)
+        elif isinstance(event, Undelivered) and event.direct:
+            self.pairs.told(record.address, event)
 
     def purged(self, record: MemberRecord, low: int) -> None:
         """A sender's window is freed up to here: do all members of its view have that much?"""
@@ -331,6 +333,8 @@ class Checker:
         """Report the losses that their senders, if they are done, were not told of."""
         for loss in self.losses.untold(is_done):
             self.report(self._records[loss.receiver].name, str(loss))
+        for silence in self.pairs.silences(is_done):
+            self.report(self._records[silence.sender].name, str(silence))
 
     def compare_orders(self) -> None:
         """Compare what members that are in one view have delivered so far."""

@@ -41,6 +41,8 @@ class Losses:
             if not event.direct:
                 self._losses.append(Loss(member, event))
         elif isinstance(event, Undelivered):
+            if event.direct:
+                return  # Messages to one member have seqnos of their own.
             for receiver in event.members:
                 self._tell(member, receiver, event.seqno)
         elif isinstance(event, Outpaced | Suspected):

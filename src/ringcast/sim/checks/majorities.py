@@ -39,5 +39,5 @@ class Majorities:
         insort(views, agreed, key=lambda view: view.id)
         place = views.index(agreed)
         for earlier, later in pairwise(views[max(0, place - 1) : place + 2]):
-            if not has_majority(later.members, earlier, self._left):
+            if not has_majority(later.members, earlier.members, self._left):
                 self._report(name, f"two majorities: {earlier.id} and {later.id}")

@@ -134,5 +134,5 @@ class SendQueue:
             elif to is None:
                 self._checker.accepted(self._record, accepted, waiting.asked_at)
             else:
-                self._checker.pairs.sent(self._record.address, to, accepted)
+                self._checker.pairs.sent(self._record.address, to, accepted, flags)
         return count

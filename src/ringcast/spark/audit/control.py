@@ -8,14 +8,24 @@ from pyspark.sql import functions as F
 from ringcast.spark.audit.groups import GROUP
 from ringcast.spark.audit.row_rules import with_problem
 from ringcast.trace import schema
-from ringcast.trace.schema import ACKED, BLOCKED, CLOSED, COLUMNS, PURGED, REQUESTED, RESENT, WINDOW
+from ringcast.trace.schema import (
+    ACKED,
+    AGREED,
+    BLOCKED,
+    CLOSED,
+    COLUMNS,
+    PURGED,
+    REQUESTED,
+    RESENT,
+    WINDOW,
+)
 
 MARKS = ["low", "delivered", "high"]
 
 
 def installs(trace: DataFrame) -> DataFrame:
-    """The views that members installed, and where they closed."""
-    rows = trace.where(F.col("kind").isin(schema.VIEW, CLOSED))
+    """The views that members installed, what majorities agreed on, and where members closed."""
+    rows = trace.where(F.col("kind").isin(schema.VIEW, AGREED, CLOSED))
     return rows.select(*(name for name, _ in COLUMNS))
 
 

@@ -44,11 +44,12 @@ def audit(
     waits: bool = True,
     agrees: bool = True,
     ordered: bool = False,
+    majority: bool = False,
     limit: int = 1_000,
 ) -> Report:
     """Check the guarantees over the traces of all members, and measure the run.
 
-    What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `ordered`, and
+    What is owed depends on the stack: `ringcast.trace.rules` explains `capacity` to `majority`, and
     makes them from a spec, as in `audit(trace, **rules_of(spec)._asdict())`. At most `limit`
     violations come with their rows. Raises ConfigError when `trace` is not a trace, or says nothing
     about any view.
@@ -59,7 +60,7 @@ def audit(
     trace = _with_types(trace)
     if missing:  # Spark Connect takes no empty list.
         trace = trace.withColumns({name: F.lit(None).cast("long") for name in missing})
-    finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered))
+    finder = Finder(trace, Rules(capacity, skips, skew_us, waits, agrees, ordered, majority))
     found = finder.find()
     if not found and not finder.installs:
         raise ConfigError(

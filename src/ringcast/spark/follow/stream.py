@@ -72,7 +72,7 @@ def audit_stream(
 ) -> DataFrame:
     """Audit traces below a directory as they are written: violations and figures of each view.
 
-    `grace` is in seconds; `rules` are the arguments of `audit` up to `ordered`. Write the rows to
+    `grace` is in seconds; `rules` are the arguments of `audit` up to `majority`. Write the rows to
     any sink, in append mode, with a trigger of a second or more. `since`, in seconds since 1970, is
     when the query was first started, now by default: what is compacted later has been read. Sets
     the session's state store to RocksDB, which the state by view needs. Raises ConfigError for

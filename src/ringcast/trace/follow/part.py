@@ -45,6 +45,9 @@ class MemberPart:
         self.rows = 0
         self.installs: list[ViewInstall] = []
         self.closed = False
+        self.agreed: list[Any] = []
+        """What it says of the majority that has agreed on the view: the view before, and who left
+        since then; empty without one."""
         self.sent: GroupSums | None = None
         self.delivered: dict[int, GroupSums] = {}
         """By sender."""
@@ -83,12 +86,8 @@ class MemberPart:
                 self.sent = self.sent or GroupSums()
                 self.sent.add(row, skew_us)
                 self.counts.update(sent_messages=row.count)
-            case schema.VIEW:
-                self.installs.append(
-                    ViewInstall(row.at, [*(row.members or ())], [*(row.names or ())])
-                )
-            case schema.CLOSED:
-                self.closed = True
+            case schema.VIEW | schema.AGREED | schema.CLOSED:
+                self._add_view(row)
             case schema.ACKED:
                 peer = row.peer or 0
                 self.acked[peer] = max(self.acked.get(peer, 0), row.seqno or 0)
@@ -104,6 +103,15 @@ class MemberPart:
                 self.counts.update(stalled_us=row.at - (row.sent_at or row.at))
         if row.kind in (*schema.MESSAGE_KINDS, schema.VIEW, schema.CLOSED):
             self._note_time(row.at, row.at)
+
+    def _add_view(self, row: Row) -> None:
+        members = [*(row.members or ())]
+        if row.kind == schema.VIEW:
+            self.installs.append(ViewInstall(row.at, members, [*(row.names or ())]))
+        elif row.kind == schema.AGREED:
+            self.agreed = [row.seqno, row.peer, members]
+        else:
+            self.closed = True
 
     def tidy(self) -> None:
         """Make what was added small."""
@@ -146,6 +154,7 @@ class MemberPart:
         self.rows += other.rows
         self.installs = sorted(self.installs + other.installs)
         self.closed |= other.closed
+        self.agreed = self.agreed or other.agreed
         if other.sent is not None:
             self.sent = self.sent or GroupSums()
             self.sent.merge(other.sent)
@@ -171,6 +180,7 @@ class MemberPart:
             "rows": self.rows,
             "installs": self.installs,
             "closed": self.closed,
+            "agreed": self.agreed,
             "sent": self.sent.plain() if self.sent else None,
             "delivered": [[sender, sums.plain()] for sender, sums in self.delivered.items()],
             "purged": self.purged,
@@ -189,6 +199,7 @@ class MemberPart:
         """From plain data."""
         part = cls(member, view)
         part.rows, part.closed, part.times = plain["rows"], plain["closed"], plain["times"]
+        part.agreed = plain.get("agreed", [])  # Earlier checkpoints do not have it.
         part.installs = [ViewInstall(*install) for install in plain["installs"]]
         part.sent = GroupSums.of(plain["sent"]) if plain["sent"] else None
         part.delivered = {sender: GroupSums.of(sums) for sender, sums in plain["delivered"]}
@@ -215,6 +226,10 @@ class MemberPart:
             yield Row(*where, None, schema.VIEW, at=at, members=views[0], names=views[1])
         if self.closed:
             yield Row(*where, None, schema.CLOSED)
+        if self.agreed:
+            number, by, left = self.agreed
+            agreed = Row(*where, None, schema.AGREED, seqno=number, peer=by)
+            yield agreed._replace(members=tuple(left))
         if self.sent is not None:
             yield from self._messages(schema.SENT, self.member, self.sent)
         for sender, sums in self.delivered.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ringcast.trace.schema import ACKED, DELIVERED, PURGED, SENT, SKIPPED, VIEW, WINDOW, Row
+from ringcast.trace.schema import ACKED, AGREED, DELIVERED, PURGED, SENT, SKIPPED, VIEW, WINDOW, Row
 from ringcast.trace.violations import Violation
 
 ROWS_MAX = 4
@@ -17,6 +17,8 @@ KINDS = {
     "acked-undelivered": (ACKED, DELIVERED),
     **dict.fromkeys(("outsider", "membership", "reinstalled"), (VIEW,)),
     **dict.fromkeys(("unknown-kind", "malformed", "others-row", "unrecorded-view"), ()),
+    "two-majorities": (VIEW, AGREED),
+    "unagreed": (SENT,),
     "numbered-twice": (SENT,),
     "numbered-again": (SENT,),
     "unrecorded-sending": (SENT,),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ringcast.trace import schema
 from ringcast.trace.judging.summary import (
+    Agreement,
     Group,
     MemberList,
     PayloadSum,
@@ -37,9 +38,12 @@ class History:
         self._unreadable = set[Violation]()
         self._known = set[Violation]()
         """What was told of misplaced groups."""
+        self._agreed: dict[tuple[int, ViewKey], Agreement] = {}
         installs, closed = self._sort(rows, checked)
         self.summary = Summary(
-            make_progress(installs, closed), reinstalled=find_reinstalled(installs)
+            make_progress(installs, closed),
+            agreed=self._agreed,
+            reinstalled=find_reinstalled(installs),
         )
         self.violations: list[Violation] = list(self._unreadable)
         """What is wrong with single rows and single groups."""
@@ -68,6 +72,8 @@ class History:
                     installs.append(row)
                 case schema.CLOSED:
                     closed.add((row.member, view))
+                case schema.AGREED:
+                    self._agreed[row.member, view] = agreement_of(row)
                 case schema.ACKED:
                     assert row.peer is not None, "row_problem has seen to it"
                     heard = view, row.member, row.peer
@@ -157,6 +163,12 @@ def make_progress(
             members = lists.setdefault(told, MemberList(told))
             progress[member, view] = ReceiverProgress(members, following, (member, view) in closed)
     return progress
+
+
+def agreement_of(row: Row) -> Agreement:
+    """What a row says about the majority that has agreed on its view."""
+    before = None if row.seqno is None or row.peer is None else (row.seqno, row.peer)
+    return Agreement(before, tuple(row.members or ()))
 
 
 def find_reinstalled(installs: Iterable[Row]) -> list[tuple[int, ViewKey]]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
+from itertools import pairwise
 
+from ringcast.layers.majority import has_majority
 from ringcast.trace.judging.checks import MESSAGES, VIEWS, audit_check, checks
 from ringcast.trace.judging.summary import PayloadSum, Range, Source, Summary, ViewKey
-from ringcast.trace.schema import signed
+from ringcast.trace.schema import signed, unsigned
 from ringcast.trace.violations import Violation
 
 
@@ -56,6 +58,39 @@ def _views(summary: Summary) -> Iterator[Violation]:
                 yield Violation("membership", member, *view)
     for member, view in summary.reinstalled:
         yield Violation("reinstalled", member, *view)
+
+
+@audit_check(VIEWS)
+def _majorities(summary: Summary) -> Iterator[Violation]:
+    """Views that a majority has agreed on, without one of the agreed view before them. Groups that
+    began apart have chains of their own."""
+    said = sorted(summary.agreed.items(), reverse=True)
+    told = {view: (member, agreement) for (member, view), agreement in said}
+    members = {view: part.members for (_, view), part in summary.progress.items()}
+    chains = defaultdict[ViewKey, list[ViewKey]](list)
+    chain_of: dict[ViewKey, ViewKey] = {}
+    for view in sorted(told, key=_view_order):
+        before = told[view][1].before or view
+        chain_of[view] = chain_of.get(before, before)
+        chains[chain_of[view]].append(view)
+    for chain in chains.values():
+        for earlier, later in pairwise(chain):
+            member, agreement = told[later]
+            known = earlier in members and later in members
+            if known and not has_majority(members[later], members[earlier], agreement.left):
+                yield Violation("two-majorities", member, *later)
+
+
+def _view_order(view: ViewKey) -> ViewKey:
+    return view[0], unsigned(view[1])
+
+
+@audit_check(MESSAGES)
+def _unagreed(summary: Summary) -> Iterator[Violation]:
+    """Messages that were sent in a view before a majority had agreed on it, or without one."""
+    for (view, sender), reach in summary.sent.items():
+        if (sender, view) not in summary.agreed and summary.is_complete(view, sender):
+            yield Violation("unagreed", sender, *view, sender, None, *reach)
 
 
 @audit_check(MESSAGES)

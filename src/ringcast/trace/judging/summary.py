@@ -64,6 +64,15 @@ class ReceiverProgress:
         return self.next is None and not self.closed
 
 
+class Agreement(NamedTuple):
+    """A majority has agreed on a view: what a member says about that."""
+
+    before: ViewKey | None
+    """The view agreed on before it."""
+    left: tuple[int, ...]
+    """The members that have left in order since then."""
+
+
 @dataclass
 class Summary:
     """The members of each view, what was sent, and how far each member got with it."""
@@ -84,6 +93,8 @@ class Summary:
     """Up to where each sender forgot its messages."""
     acked: dict[tuple[ViewKey, int, int], int] = field(default_factory=dict)
     """By view, sender and receiver, up to where the sender heard that its messages were there."""
+    agreed: dict[tuple[int, ViewKey], Agreement] = field(default_factory=dict)
+    """Which members know of which views that a majority has agreed on them."""
     reinstalled: list[tuple[int, ViewKey]] = field(default_factory=list)
     """Members that installed a view more than once, and which."""
 
@@ -110,7 +121,7 @@ class Summary:
 
     def of_sender(self) -> Summary:
         """An empty summary with the same views, for the messages of one sender."""
-        part = Summary(self.progress)
+        part = Summary(self.progress, agreed=self.agreed)
         # It is as large as all views, and the same for every sender.
         part.__dict__["known_members"] = self.known_members
         return part

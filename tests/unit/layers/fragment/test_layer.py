@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringcast.core.model.batch import Batch, Payload
-from ringcast.core.model.events import Progress
+from ringcast.core.model.batch import CALL, Batch, Payload
+from ringcast.core.model.events import Progress, Undelivered
 from ringcast.core.wire.layout import DATA_SIZE, FRAGMENT_HEADER_SIZE, HEADER_SIZE
 from ringcast.errors import ConfigError
 from ringcast.layers.fragment.layer import Fragment, FragmentLayer
 from ringcast.layers.multicast.nakack4 import NakAck4, NakAck4Layer
 from ringcast.layers.unicast import Unicast
+from ringcast.layers.unicast.layer import UnicastLayer
 from ringcast.sim.engine.placement import PlainBuffer
 from tests.unit.harness import Net, bad_network
 from tests.unit.layers.ladder import A, B, C, Climber, D, climbers
@@ -204,6 +205,27 @@ def test_what_waits_for_a_member_goes_when_it_leaves() -> None:
     net.install(A, B, on=[A, B])
     assert a.get(FragmentLayer).holding == 0
     assert a.env.counters["dropped_backlog"] == 1
+    assert [event.count for event in a.told(Undelivered)] == [1]
+
+
+def test_the_sender_is_told_of_a_message_whose_fragments_so_far_were_all_acked() -> None:
+    net, (a, *_) = climbers(3, Fragment(), NakAck4(), Unicast(max_bytes=2_000))
+    a.send([noise(30_000)], to=C)
+    window = a.get(UnicastLayer).outbound[C].window
+    window.purge(window.high)  # Acked, and nothing else has left since.
+    assert (a.get(FragmentLayer).holding, window.outstanding) == (1, 0)
+    net.install(A, B, on=[A, B])
+    assert [event.count for event in a.told(Undelivered)] == [1]
+
+
+def test_messages_behind_a_large_one_are_counted_and_calls_are_not() -> None:
+    _, (a, _, _) = climbers(3, Fragment(), NakAck4(), Unicast(max_bytes=2_000))
+    layer = a.get(FragmentLayer)
+    for payloads, flags in (([noise(30_000), b"1", b"2"], 0), ([b"call"], CALL)):
+        layer.down(Batch(A, payloads, sum(map(len, payloads)), dest=C, flags=flags))
+    assert layer.abandon(B) == 0
+    assert layer.abandon(C) == 3
+    assert layer.abandon(C) == 0
 
 
 # --- progress and settings -----------------------------------------------------------------------

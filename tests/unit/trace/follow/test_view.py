@@ -14,7 +14,7 @@ from ringcast.trace.follow.part import MemberPart
 from ringcast.trace.follow.view import KEPT_MS, ViewTrack
 from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
-from ringcast.trace.schema import CLOSED, DELIVERED, Row
+from ringcast.trace.schema import AGREED, CLOSED, DELIVERED, SENT, Row
 from ringcast.trace.schema import VIEW as INSTALL
 from tests.unit.trace.histories import good_history
 from tests.unit.trace.simulations import ordered_history, reordered, simulated_history, whole_seeds
@@ -211,3 +211,19 @@ def test_the_state_of_a_long_view_stays_small() -> None:
     assert [(row.cause, row.peer) for row in told if row.type == VIOLATION] == [
         ("purged-before", b)
     ]
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_a_send_without_a_majority_is_told_when_the_view_is_over(says: bool) -> None:
+    rows = [Row(m, 1, 1, None, INSTALL, at=1, members=(1, 2)) for m in (1, 2)]
+    if says:
+        rows += [Row(m, 1, 1, None, AGREED, at=2, members=()) for m in (1, 2)]
+    rows.append(Row(1, 1, 1, 1, SENT, 1, 5, at=3))
+    rows += [Row(m, 1, 1, 1, DELIVERED, 1, 5, pos=0, at=4) for m in (1, 2)]
+    rows += [Row(m, 1, 1, None, CLOSED, at=5) for m in (1, 2)]
+    follower = Follower(Rules(majority=True))
+    for piece in pieces(rows, 3):
+        follower.read(piece)
+    follower.wait(10 * GRACE)
+    causes = [row.cause for row in follower.told if row.type == VIOLATION]
+    assert causes == ([] if says else ["unagreed"])

@@ -102,3 +102,63 @@ def test_two_runs_in_another_order_are_found(seed: int) -> None:
     assert told in found
     assert {(v.member, v.cause) for v in found} == {(told.member, "another-order")}
     assert len(found) == 2
+
+
+# --- majorities ----------------------------------------------------------------------------------
+
+
+def viewed(number: int, *members: int, before: int | None, left: tuple[int, ...] = ()) -> list[Row]:
+    """Members that install a view of member 1 and know that a majority has agreed on it; one of a
+    group that began apart is made by its first member."""
+    view = number, min(members)
+    rows = [Row(m, *view, None, "view", at=number, members=members) for m in members]
+    return rows + [
+        Row(m, *view, None, "agreed", before, peer=before and 1, at=number, members=left)
+        for m in members
+    ]
+
+
+def majorities(rows: list[Row]) -> list[tuple[int, int]]:
+    found = [v for v in check(rows, majority=True) if v.guarantee == "majority"]
+    return [(v.view, v.view_by) for v in found]
+
+
+def test_agreed_views_that_have_majorities_of_each_other_are_a_chain() -> None:
+    rows = viewed(1, 1, 2, 3, 4, 5, before=None) + viewed(2, 1, 2, 3, before=1)
+    assert majorities(rows + viewed(3, 1, 2, before=2)) == []
+    assert majorities(rows + viewed(3, 1, before=2, left=(2,))) == []
+    assert majorities(rows + viewed(3, 1, before=2)) == [(3, 1)]
+
+
+def test_two_sides_that_both_agree_are_found() -> None:
+    rows = viewed(1, 1, 2, 3, 4, 5, before=None) + viewed(2, 1, 2, 3, before=1)
+    assert majorities(rows + viewed(2, 4, 5, before=1)) == [(2, 4)]
+
+
+def test_a_side_that_passes_over_an_agreed_view_is_found() -> None:
+    rows = viewed(1, 1, 2, 3, 4, 5, before=None) + viewed(2, 1, 2, 3, before=1)
+    rows += viewed(3, 3, 4, 5, before=1)  # A majority of the first view, and not of the second.
+    assert majorities(rows) == [(3, 3)]
+
+
+def test_of_two_halves_the_one_with_the_most_senior_member_agrees() -> None:
+    rows = viewed(1, 1, 2, 3, 4, before=None)
+    assert majorities(rows + viewed(2, 1, 4, before=1)) == []
+    assert majorities(rows + viewed(2, 2, 3, before=1)) == [(2, 2)]
+
+
+def test_groups_that_began_apart_have_chains_of_their_own() -> None:
+    assert majorities(viewed(1, 1, 2, before=None) + viewed(1, 3, 4, before=None)) == []
+
+
+def test_messages_are_sent_in_agreed_views_only() -> None:
+    rows = installed(V1, 1, 2) + took(1, (1, 1, 5, 0), (2, 1, 5, 5))
+    rows += took(2, (1, 1, 5, 0), (2, 1, 5, 5)) + installed(V2, 1, 2)
+    agreed = [Row(m, *V1, None, "agreed", at=2, members=()) for m in (1, 2)]
+    assert check(rows, majority=True)[0].cause == "unagreed"
+    assert check(rows + agreed, majority=True) == check(rows) == []
+
+
+def test_a_member_that_crashed_may_have_lost_its_last_rows() -> None:
+    rows = installed(V1, 1, 2)
+    assert check(rows, majority=True) == []

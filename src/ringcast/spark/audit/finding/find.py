@@ -25,12 +25,19 @@ from ringcast.spark.audit.finding.senders import senders_of
 from ringcast.spark.audit.purges import early_deliveries
 from ringcast.spark.audit.row_rules import row_problem
 from ringcast.spark.audit.tables import SuspectGroup
-from ringcast.trace.judging.history import find_reinstalled, make_progress, unreadable
+from ringcast.trace.judging.history import agreement_of, find_reinstalled, make_progress, unreadable
 from ringcast.trace.judging.judge import judge_views
-from ringcast.trace.judging.summary import Group, Range, ReceiverProgress, Summary, ViewKey
+from ringcast.trace.judging.summary import (
+    Agreement,
+    Group,
+    Range,
+    ReceiverProgress,
+    Summary,
+    ViewKey,
+)
 from ringcast.trace.row_rules import row_problem as plain_row_problem
 from ringcast.trace.rules import Rules
-from ringcast.trace.schema import CLOSED, KINDS, VIEW, Row
+from ringcast.trace.schema import AGREED, CLOSED, KINDS, VIEW, Row
 from ringcast.trace.violations import Violation
 
 
@@ -50,12 +57,14 @@ class Finder:
         self.installs: list[Row] = []
         """The views, as members installed them."""
         self._lists: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._agreed: dict[tuple[int, ViewKey], Agreement] = {}
         self.closings: list[Row] = []
         """Where members closed."""
 
     def find(self) -> list[Violation]:
         """List what is wrong: the same that `ringcast.trace.check` finds."""
-        views = Summary(self._progress(), reinstalled=find_reinstalled(self.installs))
+        progress = self._progress()
+        views = Summary(progress, agreed=self._agreed, reinstalled=find_reinstalled(self.installs))
         senders = senders_of(self.trace, views, self.rules)
         made = list(senders.look())
         self._unreadable.update(_unreadable(line for one in made for line in one.unsound))
@@ -89,6 +98,9 @@ class Finder:
             if row["kind"] == CLOSED:
                 closed.add((member, view))
                 self.closings.append(Row(member, *view, None, CLOSED, at=row["at"]))
+                continue
+            if row["kind"] == AGREED:
+                self._agreed[member, view] = agreement_of(install)
                 continue
             self.installs.append(self._install(install))
         return make_progress(self.installs, closed)
