@@ -41,11 +41,12 @@ class Burst:
     def limit(self, budget: float, pace: float, mtu: int, is_probe: bool) -> float:
         """What is left of a budget that is more than a burst. A probe, which goes above the rate on
         purpose, says nothing of what a burst has to be."""
-        if not self._has_lost and not is_probe:
-            self._grow(BURST_GROWTH_FIRST, pace)
-        most = max(self.nbytes, BURST_SECONDS_MIN * pace, mtu)
-        if not is_probe:
-            self._is_late = budget > most
+        most = max(self._size(pace), mtu)
+        if budget > most and not is_probe:
+            self._is_late = True
+            if not self._has_lost:
+                self._grow(BURST_GROWTH_FIRST, pace)
+                most = max(self._size(pace), mtu)
         return min(budget, most)
 
     def on_lost(self, count: int, message_bytes: float, chance: float) -> None:
@@ -65,6 +66,9 @@ class Burst:
         """The start is over, which went faster than the rate by this factor."""
         self.nbytes = max(self.nbytes / gain, BURST_BYTES_MIN)
 
+    def _size(self, pace: float) -> float:
+        return max(self.nbytes, BURST_SECONDS_MIN * pace)
+
     def _grow(self, factor: float, pace: float) -> None:
         most = max(BURST_BYTES_MIN, BURST_SECONDS_MAX * pace)
-        self.nbytes = max(min(self.nbytes * factor, most), BURST_BYTES_MIN)
+        self.nbytes = max(min(self._size(pace) * factor, most), BURST_BYTES_MIN)

@@ -52,3 +52,12 @@ def test_a_probe_says_nothing_of_what_a_burst_has_to_be() -> None:
     before = burst.nbytes
     burst.end_start(2.0)
     assert burst.nbytes == before / 2
+
+
+def test_a_burst_that_was_not_enough_grows_although_its_rest_was() -> None:
+    burst, pace = grown(), 10 * PACE
+    burst.on_lost(1_000, 1_000.0, 0.0)
+    first = burst.limit(0.01 * pace, pace, 1_472, False)
+    burst.limit(0.5 * first, pace, 1_472, False)
+    burst.on_phase(pace)
+    assert burst.limit(0.01 * pace, pace, 1_472, False) > first
