@@ -27,6 +27,8 @@ from ringcast.layers.wire import Wire
 from ringcast.spec import StackSpec
 from ringcast.transports import Tcp, Udp
 
+MULTICAST_IPV6 = "ff02::7777"
+"""The group's multicast address where members are bound to IPv6 addresses."""
 PORT = 7800
 """Where members listen that are found by a name, unless told otherwise."""
 
@@ -38,7 +40,8 @@ NO_WAY = (
 
 
 def lan(bind: str = "") -> StackSpec:
-    """UDP multicast and fixed windows, at the address `bind`, else on the usual interface.
+    """UDP multicast and fixed windows, at the address `bind`, IPv4 or IPv6, else on the usual
+    interface.
 
     Promises every message of a view to all of its members, in order, once; and what a survivor of a
     crash has delivered, all survivors deliver.
@@ -52,7 +55,7 @@ def lan(bind: str = "") -> StackSpec:
         FailureDetector(),
         Membership(),
         PathMtu(),
-        Udp(bind=bind),
+        Udp(bind=bind, multicast=MULTICAST_IPV6) if ":" in bind else Udp(bind=bind),
     )
 
 

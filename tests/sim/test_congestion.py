@@ -122,6 +122,25 @@ def test_a_sender_that_is_woken_late_uses_a_narrow_link(queue: int) -> None:
     assert_calm(net)
 
 
+def test_bursts_of_a_sender_that_is_woken_late_grow_to_what_a_queue_holds() -> None:
+    net = world(queue=300_000, downlink=200 * MBIT)
+    a, b, _, _ = net.join("a", "b", "c", "d")
+    for _ in range(90):
+        a.send([bytes(1_000)] * 250)
+    began = settled = net.now
+    before = 0
+    while net.now < began + 0.7:
+        a.pause()
+        net.run(0.006)
+        a.resume()
+        net.run(0.001)
+        if net.now < began + 0.3:
+            before, settled = len(b.delivered), net.now
+    used = (len(b.delivered) - before) * 1_000 / (net.now - settled)
+    assert used >= 0.8 * 200 * MBIT
+    assert_calm(net)
+
+
 def test_messages_by_stability_keep_to_a_narrow_link() -> None:
     net = world("stable", downlink=20 * MBIT, queue=64_000)
     a, b, _ = net.join("a", "b", "c")
@@ -210,6 +229,54 @@ def test_packet_loss_costs_little_more_than_what_is_lost(loss: float, share: flo
         assert_calm(net)
     assert rates[1] >= share * rates[0]
     assert costs[1] <= 1.2 * (1 + 2 * loss)
+
+
+@pytest.mark.parametrize(("loss", "share"), [(0.01, 0.6), (0.05, 0.4)])
+def test_packet_loss_and_a_sender_that_is_woken_late_leave_most_of_the_path(
+    loss: float, share: float
+) -> None:
+    """Four processes on two cores: each gets its turn late, and sockets are the queues."""
+    net = world(downlink=200 * MBIT, queue=8_000_000)
+    a, b, _, _ = net.join("a", "b", "c", "d")
+    net.network.set_all("packet_loss", loss)
+    feed(a, 22_000)
+    began = settled = net.now
+    before = 0
+    while net.now < began + 1.0:
+        a.pause()
+        net.run(0.015)
+        a.resume()
+        net.run(0.001)
+        if net.now < began + 0.6:
+            before, settled = len(b.delivered), net.now
+    used = (len(b.delivered) - before) * PACKET / (net.now - settled)
+    assert used >= share * 200 * MBIT
+    assert_calm(net)
+
+
+def test_the_rate_is_searched_for_where_a_fifth_of_all_packets_is_lost() -> None:
+    """Messages are packed while little is lost, and a start that loses much ends early."""
+    spec = presets.lan().replace(Wire(mtu=1_472))
+    found = 0
+    for seed in (1, 2, 3):
+        net = World(
+            seed=seed,
+            spec=spec,
+            keep=False,
+            downlink=200 * MBIT,
+            queue=8_000_000,
+            delay=(0.0001, 0.0001),
+        )
+        a, b, _, _ = net.join("a", "b", "c", "d")
+        net.network.set_all("packet_loss", 0.2)
+        for _ in range(120):
+            a.send([bytes(1_000)] * 250)
+        net.run(1.0)
+        before = len(b.delivered)
+        net.run(1.0)
+        found += len(b.delivered) - before
+        assert_calm(net)
+    assert found >= 3 * 2_500
 
 
 def test_an_outage_is_recovered_from() -> None:

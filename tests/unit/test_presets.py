@@ -56,3 +56,11 @@ def test_a_word_that_is_misspelt_is_answered_with_the_closest(
 ) -> None:
     with pytest.raises(ConfigError, match=f"did you mean {meant}"):
         mistake()
+
+
+def test_lan_at_an_ipv6_address_multicasts_by_ipv6() -> None:
+    for bind in ("fd00::1", "fe80::1%eth0"):
+        udp = presets.lan(bind)["transport"]
+        assert isinstance(udp, protocols.Udp)
+        assert (udp.bind, udp.multicast) == (bind, presets.MULTICAST_IPV6)
+    assert presets.lan("10.0.0.1") == presets.lan().replace("Udp", bind="10.0.0.1")

@@ -24,7 +24,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Set
 
 from ringcast.core.model.address import Address
+from ringcast.core.reliable.burst import LOST_BY_CHANCE, Burst
 from ringcast.core.reliable.path import SAMPLE_SECONDS, SAMPLE_SECONDS_PACED, Path
+from ringcast.core.reliable.phases import PHASE_SECONDS, Phases
 from ringcast.core.reliable.ticker import ACK_SECONDS
 from ringcast.core.stack.env import Env
 
@@ -38,34 +40,13 @@ QUEUE_SECONDS = 0.05
 SLACK_SECONDS = 0.04
 """What a congested path may have in flight beyond two round trips: acks are late where a process
 gets no CPU for a while. The pace keeps it out of the queues."""
-REPAIRS_USUAL = 0.12
-"""Where more than this is repaired, in relation to the messages, packets are lost by chance, and no
-slower pace makes them fewer."""
+REPAIR_ROUNDS = 8
+"""How many more windows may be in flight for each message that is lost by chance: what it waits for
+its repair counts as in flight, and so do all messages that wait with it."""
+CALM_QUEUE_SECONDS = 0.05
+"""What is lost while more than this is queued was not lost by chance."""
 CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
-REPAIRS_MAX = 1.5
-"""The most repairs that a probe makes up for, in relation to the messages."""
-CRUISE_MIN, CRUISE_MAX = 0.85, 0.99
-CRUISE_DOWN, CRUISE_UP = 0.02, 0.005
-CRUISE_LOST, CHANCE_SPREAD = 0.02, 1.5
-PHASES = 8
-PROBE, DRAIN, CALM = 0, 1, 3
-"""The phases: a probe above the rate, one below it to drain what the probe has queued, then those
-of cruising at a part of the rate. That part falls in each phase that has lost more than
-CRUISE_LOST, and rises in each that has not: where processes are woken late, acks bunch up, and the
-highest rate is above what the path carries. What is lost by chance does not count, up to this many
-times its share: that is what the phase loses which finds the queue drained."""
-EXCESS_MIN, EXCESS_USUAL, EXCESS_MAX = 0.06, 0.2, 1.0
-"""By how much a probe is above the rate: half of the last time after one that found nothing and
-lost something, so that a path that stays as it is loses little; else twice as much, up to the usual
-excess: the sender may have been too late to fill the path. After probes that found more and lost
-nothing, up to the greatest."""
-DRAIN_SHARE = 0.75
-"""The part of a probe's excess that the phase behind it drains."""
-PROBE_FOUND = 0.6
-"""A probe has found more when this part of its excess has arrived; the next one follows at once."""
-PROBE_LOST = 0.25
-"""A probe has lost much when each receiver has requested this part of its excess."""
 STARTUP_GAIN = 2.0
 """The pace from the first loss on, until the rate stops growing."""
 STARTUP_GROWTH = 1.25
@@ -76,21 +57,11 @@ STARTUP_LOST_MAX = 0.1
 """The path is full as well when more than this was lost, in relation to the window."""
 STARTUP_LOST_ROUNDS = 1.5
 """What is requested within this many round trips after the start was lost before it."""
-PHASE_SECONDS = 0.03
-"""The least seconds of a phase, so that a whole sample falls into a probe; else a round trip, or
-the time of eight datagrams."""
+PHASE_MORE_SECONDS = 0.04
+"""A phase takes a round trip and two more, up to these seconds, or the time of eight datagrams."""
 PHASE_ACKS = 0.5
 """The acks of all receivers that fall into a phase at the least, in intervals between two acks for
 each of them: in large groups acks are rarer."""
-BURST_SECONDS_MIN = 0.003
-BURST_SECONDS_MAX = 0.02
-"""The most that is sent at once, in seconds of the rate, when the process was woken late."""
-BURST_BYTES_MIN = 32_000
-"""The least of it: half of a short queue."""
-BURST_GROWTH = 1.15
-"""Growth of a burst per phase in which it was not enough."""
-BURST_CUT = 0.7
-"""What is left of a burst when a request says that a tenth of it was lost."""
 WAKE_SECONDS = 0.0005
 WAKE_DATAGRAMS = 8
 """What is sent at once when it is woken in time: the larger of both, so that runs fill their
@@ -114,28 +85,16 @@ class Congestion:
         "_budget",
         "_budget_at",
         "_burst",
-        "_chance",
-        "_cruise",
-        "_drained",
         "_env",
-        "_excess",
         "_first",
-        "_gain",
         "_idle",
-        "_is_late",
         "_is_starting",
         "_limited_at",
-        "_lost_bytes",
         "_mark_highs",
         "_mark_times",
-        "_phase",
         "_phase_end",
-        "_phase_lost",
-        "_phase_sent",
-        "_probed",
+        "_phases",
         "_released",
-        "_repaired_bytes",
-        "_sent_bytes",
         "_stale",
         "_started_at",
         "free_since",
@@ -162,22 +121,8 @@ class Congestion:
         self.ready_at = 0.0
         """While paced: when something may be sent next."""
         self._budget, self._budget_at = 0.0, 0.0
-        self._phase, self._phase_end, self._gain = 0, 0.0, 1.0
-        self._burst = BURST_SECONDS_MIN
-        self._is_late = False
-        """Whether the process was woken so late in this phase that a burst was not enough."""
-        self._sent_bytes = self._repaired_bytes = 0.0
-        """What was sent and sent again since the last probe, and half of what was before it."""
-        self._probed = 0.0
-        """The rate when the last probe began."""
-        self._excess = self._drained = EXCESS_USUAL
-        """By how much the next probe is above the rate, and the last one was."""
-        self._lost_bytes = 0.0
-        """What was requested since the last probe began."""
-        self._cruise = CRUISE_MAX
-        self._chance = 0.0
-        """The share that is lost by chance, whatever the pace."""
-        self._phase_sent = self._phase_lost = 0.0
+        self._phases, self._phase_end = Phases(), 0.0
+        self._burst = Burst()
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
         self._mark_highs: list[int] = []
@@ -202,7 +147,7 @@ class Congestion:
             self._mark_times.append(now)
             self.next_mark = now + MARK_SECONDS
         if self.is_paced:
-            self._sent_bytes += nbytes
+            self._phases.on_sent(nbytes)
             self._spend(nbytes)
 
     def on_limited(self) -> None:
@@ -239,76 +184,40 @@ class Congestion:
             return 0
         if now >= self._phase_end:
             self._next_phase(now)
-        pace = self._gain * self.rate
-        burst = max(pace * self._burst, BURST_BYTES_MIN, self._env.mtu)
+        pace = self._phases.gain * self.rate
         self._budget += pace * (now - self._budget_at)
-        if self._budget > burst:
-            self._budget, self._is_late = burst, True
+        if self._budget > self._burst.nbytes:
+            is_probe = self._phases.is_probe and not self._is_starting
+            self._budget = self._burst.limit(self._budget, pace, self._env.mtu, is_probe)
         self._budget_at = now
         return max(1, int(self._budget))
 
     def on_repaired(self, nbytes: int) -> None:
         """Messages were sent again. To be called while paced."""
-        self._repaired_bytes += nbytes
+        self._phases.on_repaired(nbytes)
         self._spend(nbytes)
 
     def _spend(self, nbytes: int) -> None:
         """Count bytes against the pace."""
         self.budget()
-        self._phase_sent += nbytes
         self._budget -= nbytes
         if self._budget <= 0:
-            pace = self._gain * self.rate
+            pace = self._phases.gain * self.rate
             wake = max(WAKE_SECONDS, WAKE_DATAGRAMS * min(self._env.mtu, 1_500) / pace)
             seconds = wake - self._budget / pace
             self.ready_at = max(self.ready_at, self._budget_at + seconds)
 
     def _next_phase(self, now: float) -> None:
-        if self._phase == DRAIN and self.rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
-            self._phase = PROBE  # The probe has found more: probe again.
-            most = EXCESS_USUAL if self._has_lost_much else EXCESS_MAX
-            self._excess = min(max(2 * self._excess, EXCESS_USUAL), most)
-        else:
-            if self._phase == DRAIN:
-                share = 0.5 if self._has_lost_much else 2.0
-                self._excess = min(max(share * self._excess, EXCESS_MIN), EXCESS_USUAL)
-            self._phase = (self._phase + 1) % PHASES
-            if self._phase == PROBE and self._env.rng.random() < 0.5:
-                self._phase = PHASES - 1  # Senders that share a path do not probe in step.
-        if self._phase == PROBE:
-            self._probed, self._lost_bytes = self.rate, 0.0
-        if self._is_late:
-            self._is_late = False
-            self._burst = min(self._burst * BURST_GROWTH, BURST_SECONDS_MAX)
-        lost = self._phase_lost / max(1.0, self._phase_sent * len(self.paths))
-        if self._phase == CALM + 1:
-            self._chance += (min(lost, 1.0) - self._chance) / 2
-        elif self._phase not in (PROBE, DRAIN, CALM):  # What a probe lost is requested later.
-            has_lost = lost > CRUISE_LOST + CHANCE_SPREAD * self._chance
-            cruise = self._cruise + (-CRUISE_DOWN if has_lost else CRUISE_UP)
-            self._cruise = min(max(cruise, CRUISE_MIN), CRUISE_MAX)
-        self._phase_sent = self._phase_lost = 0.0
-        if self._repaired_bytes > REPAIRS_USUAL * self._sent_bytes:
-            self._cruise, self._excess = CRUISE_MAX, EXCESS_USUAL
-        self._gain = self._cruise
-        if self._phase == DRAIN:
-            most = EXCESS_USUAL if self._has_lost_much else min(self._drained, EXCESS_USUAL)
-            self._gain = 1 - DRAIN_SHARE * most
-        elif self._phase == PROBE:
-            self._gain, self._drained = 1 + self._excess, self._excess
-            # Repairs spend the budget, and do not raise the rate. Where a fifth is lost by chance,
-            # a probe that did not make up for them would find less than the last one.
-            self._gain *= 1 + min(self._repaired_bytes / max(1.0, self._sent_bytes), REPAIRS_MAX)
-            self._sent_bytes, self._repaired_bytes = self._sent_bytes / 2, self._repaired_bytes / 2
-        acks = PHASE_ACKS * ACK_SECONDS * len(self.paths)
+        is_queued = any(path.is_queued(CALM_QUEUE_SECONDS) for path in self._counted())
+        self._burst.on_phase(self._phases.gain * self.rate)
+        phases, receivers = self._phases, len(self.paths)
+        phases.go_on(self.rate, receivers, is_queued, self._env.rng.random)
+        acks = PHASE_ACKS * ACK_SECONDS * receivers
         datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
-        self._phase_end = now + max(PHASE_SECONDS, acks, self._slowest(), datagrams)
-
-    @property
-    def _has_lost_much(self) -> bool:
-        """Whether the last probe lost so much of its excess that the path seems to be full."""
-        share = PROBE_LOST * self._drained + 2 * CHANCE_SPREAD * self._chance
-        return self._lost_bytes > share * self._probed * PHASE_SECONDS * len(self.paths)
+        round_trip = self._slowest()
+        trips = round_trip + min(2 * round_trip, PHASE_MORE_SECONDS)
+        phases.seconds = max(PHASE_SECONDS, acks, trips, datagrams)
+        self._phase_end = now + phases.seconds
 
     # Acks and requests ---------------------------------------------------------------------------
 
@@ -349,9 +258,9 @@ class Congestion:
 
     def _end_start(self) -> None:
         self._is_starting = False
-        self._phase, self._phase_end = PROBE, self._env.now  # Drain first.
-        self._drained = EXCESS_USUAL
-        self._probed = self.rate
+        self._burst.end_start(STARTUP_GAIN)
+        self._phases.drain_next(self.rate)
+        self._phase_end = self._env.now
         for path in self.paths.values():
             path.expect_loss()
 
@@ -359,15 +268,14 @@ class Congestion:
         """A receiver has requested this many messages again."""
         path = self.paths.get(member)
         if path is not None:
-            # What a probe loses says nothing of the burst.
-            if self._gain <= 1 and count * message_bytes > 0.1 * self.rate * self._burst:
-                self._burst = max(self._burst * BURST_CUT, BURST_SECONDS_MIN)
+            if not (self._is_starting or self._phases.is_probe):  # That says nothing of bursts.
+                self._burst.on_lost(count, message_bytes, self._phases.chance)
             window = path.window
             path.on_lost(count, self._env.now)
-            self._lost_bytes += count * message_bytes
-            self._phase_lost += count * message_bytes
+            self._phases.on_lost(count * message_bytes)
             self._update(self._env.now)
-            is_much = path.lost * message_bytes > STARTUP_LOST_MAX * window
+            lost = path.lost - LOST_BY_CHANCE
+            is_much = STARTUP_GAIN * lost * message_bytes > STARTUP_LOST_MAX * window
             is_recent = self._env.now > self._started_at + STARTUP_LOST_ROUNDS * path.base_rtt
             if self._is_starting and is_much and is_recent and path.is_measured:
                 self._end_start()
@@ -380,18 +288,20 @@ class Congestion:
     def _update(self, now: float) -> None:
         """Take the least of all paths."""
         window, rate, was_full = float(self._bound), 0.0, False
+        more = (STARTUP_GAIN if self._is_starting else 1.0) + REPAIR_ROUNDS * self._phases.chance
         for path in self._counted():
             if now <= path.lost_at + CLEAR_SECONDS:
                 was_full = was_full or path.is_queued(QUEUE_SECONDS)
-                path.window = min(path.rate * (2 * path.base_rtt + SLACK_SECONDS), self._bound)
+                seconds = more * (2 * path.base_rtt + SLACK_SECONDS)
+                path.window = min(path.rate * seconds, self._bound)
                 rate = min(rate, path.rate) if rate else path.rate
-            path.window = max(path.window, WINDOW_BYTES_MIN, 2 * self._env.mtu)
+            path.window = max(path.window, more * WINDOW_BYTES_MIN, 2 * self._env.mtu)
             window = min(window, path.window)
         self.window = int(window)
         if rate and not self.is_paced:
             self._budget, self._budget_at, self.ready_at = float(WINDOW_BYTES_MIN), now, now
             self._is_starting, self._best, self._best_at, self._stale = True, rate, now, 0
-            self._gain, self._phase_end, self._started_at = STARTUP_GAIN, math.inf, now
+            self._phases.gain, self._phase_end, self._started_at = STARTUP_GAIN, math.inf, now
             self.rate = rate
             if was_full:
                 self._end_start()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from ringcast.core.reliable.ticker import ACK_SECONDS
+
 SAMPLE_SECONDS = 0.008
 SAMPLE_SECONDS_PACED = 0.02
 SAMPLE_SECONDS_MAX = 0.1
@@ -52,6 +54,7 @@ class Path:
         "_since_arrived",
         "_since_idle",
         "_since_sent",
+        "_was_idle",
         "arrived",
         "latest_rtt",
         "loss",
@@ -85,7 +88,9 @@ class Path:
         self._since_sent = 0.0
         """When the message was sent that had arrived when the sample began."""
         self._ended: tuple[float, int, float] | None = None
-        """The same three of the sample before, if its rate counts."""
+        """The same three of the sample before."""
+        self._was_idle = False
+        """Whether the sender was idle in it, so that only a higher rate counts."""
         self._acked_at = now
         self.lost = 0
         """Messages that were requested during the sample."""
@@ -102,6 +107,8 @@ class Path:
                 return
             seconds = min(seconds, 2 * self.rtt)
         self.latest_rtt = seconds
+        if seconds < self.rtt / 2:  # What was before was an outage, or a first message lost.
+            self.rtt = 2 * seconds
         self.rtt = seconds if not self.rtt else self.rtt + (seconds - self.rtt) / 8
         if now > self._rtt_at + RTT_SECONDS:
             self._rtt_at, self._rtt_last_min, self.rtt_min = now, self.rtt_min, seconds
@@ -136,7 +143,9 @@ class Path:
             # A process that was woken late reads several acks at once: this one belongs to the
             # sample that the first of them has ended.
             if self._ended is not None:
-                self._remember(_rate(self._ended, now, up_to, sent_at, message_bytes), now, False)
+                rate = _rate(self._ended, now, up_to, sent_at, message_bytes, self._was_idle)
+                if not self._was_idle or 0 < self.rate < rate:
+                    self._remember(rate, now, False)
             self._begin(now, up_to, high, idle, sent_at)
             return False
         if elapsed < sample_seconds or (
@@ -147,17 +156,17 @@ class Path:
         if count < SAMPLE_MESSAGES and elapsed < RATE_SECONDS:
             return False  # A few messages tell when repairs arrived, and not what the path carries.
         ended = (self._since, self._since_arrived, self._since_sent)
-        rate = _rate(ended, now, up_to, sent_at, message_bytes)
+        self._was_idle = idle - self._since_idle > IDLE_MAX * elapsed
+        rate = _rate(ended, now, up_to, sent_at, message_bytes, self._was_idle)
         lost = self.lost / max(1, self.lost + count)
         is_narrower = (
             self.lost > max(LOST_MESSAGES, LOST_MAX * count) and lost > LOST_GROWTH * self.loss
         )
         self.loss += (lost - self.loss) / LOSS_SAMPLES
         # While the sender had nothing to send, the rate was its own and not the path's.
-        is_valid = idle - self._since_idle <= IDLE_MAX * elapsed or 0 < self.rate < rate
-        if is_valid:
+        if not self._was_idle or 0 < self.rate < rate:
             self._remember(rate, now, is_narrower)
-        self._ended = ended if is_valid else None
+        self._ended = ended
         self._begin(now, up_to, high, idle, sent_at)
         return True
 
@@ -201,11 +210,18 @@ class Path:
 
 
 def _rate(
-    ended: tuple[float, int, float], now: float, up_to: int, sent_at: float, message_bytes: float
+    ended: tuple[float, int, float],
+    now: float,
+    up_to: int,
+    sent_at: float,
+    message_bytes: float,
+    was_idle: bool,
 ) -> float:
     """The delivery rate of a sample that ends now.
 
-    Acks that were read late bunch up: what arrived was not sent any faster than it was sent.
+    Acks that were read late bunch up: what arrived was not sent any faster than it was sent. Where
+    the sender was idle, or late, its first ack may be as old as acks are apart.
     """
     since, arrived, since_sent = ended
-    return (up_to - arrived) * message_bytes / max(now - since, sent_at - since_sent)
+    seconds = now - since + (ACK_SECONDS if was_idle else 0.0)
+    return (up_to - arrived) * message_bytes / max(seconds, sent_at - since_sent)

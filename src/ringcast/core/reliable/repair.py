@@ -20,7 +20,7 @@ from ringcast.core.reliable.windows import ReceiveWindow
 from ringcast.core.stack.timers import NEVER
 
 SIGHTINGS_MAX = 64
-TRIES_BEFORE_BACKOFF = 3
+TRIES_BEFORE_BACKOFF = 6
 """Requests for the same messages at the same interval. That a request or its answer was lost as
 well says nothing about the path, and all receivers may wait for the one with the gap."""
 INITIAL_RTT_DELAYS = 5
@@ -54,6 +54,8 @@ class RequestTiming:
         """
         if tries == 1 or not self.rtt.has_sample:
             self.rtt.sample(seconds)
+        else:
+            self.rtt.doubt(seconds)
 
 
 class _Sighting:

@@ -11,7 +11,7 @@ from ringcast.core.model.ranges import RangeSet
 
 
 class _Recent:
-    """What was sent again to one receiver, in the last one to two round trips."""
+    """What was sent again to one receiver, in the last one to two intervals."""
 
     __slots__ = ("before", "now", "since")
 
@@ -19,11 +19,11 @@ class _Recent:
         self.before, self.now = RangeSet(), RangeSet()
         self.since = since
 
-    def age(self, now: float, round_trip: float) -> None:
-        """Forget what is older than two round trips."""
+    def age(self, now: float, interval: float) -> None:
+        """Forget what is older than two intervals."""
         elapsed = now - self.since
-        if elapsed >= round_trip:
-            self.before = self.now if elapsed < 2 * round_trip else RangeSet()
+        if elapsed >= interval:
+            self.before = self.now if elapsed < 2 * interval else RangeSet()
             self.now = RangeSet()
             self.since = now
 

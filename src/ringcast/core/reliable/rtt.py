@@ -7,6 +7,9 @@ timeout backs off until a request is answered that was sent once.
 
 from __future__ import annotations
 
+DOUBT = 0.25
+"""By how much the mean grows when a request was answered that was repeated. Where a third of them
+are lost, the samples of the others still bring it down."""
 BACKOFF_MAX = 8
 """The most by which the timeout is multiplied while requests stay unanswered."""
 
@@ -36,6 +39,11 @@ class RttEstimator:
         error = seconds - self._mean
         self._mean += error / 8
         self._deviation += (abs(error) - self._deviation) / 4
+
+    def doubt(self, seconds: float) -> None:
+        """A request that was repeated was answered this long after the first time: what it was
+        repeated for may have been under way already, so the round trip may be longer."""
+        self._mean += min(max(seconds - self._mean, 0.0), DOUBT * self._mean)
 
     def back_off(self) -> None:
         """Double the timeout, up to BACKOFF_MAX times: a request was repeated."""

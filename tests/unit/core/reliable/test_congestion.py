@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from ringcast.core.model.address import Address, Peer
-from ringcast.core.reliable.congestion import CALM, INITIAL_BYTES, WINDOW_BYTES_MIN, Congestion
+from ringcast.core.reliable.congestion import INITIAL_BYTES, WINDOW_BYTES_MIN, Congestion
+from ringcast.core.reliable.phases import CALM
 from ringcast.core.stack.env import Env
 
 A, B, C = (Address(n) for n in (1, 2, 3))
@@ -161,11 +162,11 @@ def test_probes_that_find_nothing_get_smaller_and_those_that_do_get_larger() -> 
         nonlocal first
         found, until = 0.0, env.now + seconds
         while env.now < until:
-            control.on_lost(C, lost * (control._phase < CALM), 1_000.0)
+            control.on_lost(C, lost * (control._phases.phase < CALM), 1_000.0)
             env.now = max(env.now, control.ready_at)
             control.budget()
-            first = carry(env, control, min(rate, control._gain * control.rate), 1, first)
-            found = max(found, control._gain)
+            first = carry(env, control, min(rate, control._phases.gain * control.rate), 1, first)
+            found = max(found, control._phases.gain)
         return found
 
     highest(10e6, 3.0, 2)
@@ -183,13 +184,13 @@ def test_cruising_that_loses_is_slower(lost: int, most: float) -> None:
     until = env.now + 3.0
     while env.now < until:
         for member in (B, C):
-            control.on_lost(member, 0 if control._phase == CALM else lost, 1_000.0)
+            control.on_lost(member, 0 if control._phases.phase == CALM else lost, 1_000.0)
         for _ in range(5):
             env.now = max(env.now, control.ready_at)
             control.budget()
             first = carry(env, control, 9e6, 1, first)
-    assert control._cruise < most
-    assert control._cruise > 0.98 or lost
+    assert control._phases.cruise < most
+    assert control._phases.cruise > 0.98 or lost
 
 
 def test_a_receiver_that_left_no_longer_counts() -> None:

@@ -43,3 +43,23 @@ def test_a_round_trip_that_may_be_a_repair_counts_twice_the_known_one_at_most() 
     path.on_rtt(0.5, 2, 0.502)
     assert path.rtt < 0.002
     assert path.base_rtt == 0.001
+
+
+def test_a_sender_that_is_always_late_still_finds_a_higher_rate() -> None:
+    """It is awake every 16 ms, and reads eight acks at once; it counts as idle meanwhile."""
+    path = Path(0, 32_000, 0.0)
+    path.on_lost(1, 0.0)
+    arrived = 0
+    for step in range(1, 40):
+        now = 0.016 * step
+        for _ in range(8):
+            arrived += 16 if step < 20 else 20
+            path.on_arrived(arrived, arrived, 1_000.0, 0.9 * now, now, now - 0.016, 0.02)
+    assert 9e6 < path.rate <= 10e6
+
+
+def test_a_round_trip_after_an_outage_counts_at_once() -> None:
+    path = Path(0, 32_000, 0.0)
+    path.on_rtt(0.06, 1, 0.06)
+    path.on_rtt(0.002, 2, 0.07)
+    assert path.rtt < 0.005

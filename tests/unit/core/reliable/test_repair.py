@@ -62,10 +62,21 @@ def test_before_the_first_sample_the_timeout_is_a_multiple_of_the_least_delay() 
 def test_only_an_answer_to_a_single_request_is_a_sample() -> None:
     timing = sampled()
     before = timing.timeout(1)
-    timing.answered(0.5, 2)
+    timing.answered(0.001, 2)
     assert timing.timeout(1) == before
     timing.answered(0.5, 1)
     assert timing.timeout(1) > before
+
+
+def test_answers_after_several_requests_make_the_timeout_longer_bit_by_bit() -> None:
+    """Else a receiver that takes the round trip for too short would repeat each request."""
+    timing = sampled()
+    before = timing.timeout(1)
+    timing.answered(0.5, 2)
+    assert before < timing.timeout(1) < 1.25 * before
+    for _ in range(12):
+        timing.answered(0.05, 2)
+    assert timing.timeout(1) >= 0.05
 
 
 def test_the_first_answer_is_a_sample_even_after_several_requests() -> None:

@@ -42,3 +42,14 @@ def test_the_timeout_backs_off_until_the_next_sample() -> None:
     assert rtt.timeout == BACKOFF_MAX * before
     rtt.sample(0.01)
     assert rtt.timeout <= before
+
+
+def test_a_doubtful_answer_makes_the_mean_longer_by_a_quarter_at_the_most() -> None:
+    rtt = RttEstimator(0.1)
+    for _ in range(50):
+        rtt.sample(0.01)
+    before = rtt.timeout
+    rtt.doubt(0.005)
+    assert rtt.timeout == before
+    rtt.doubt(1.0)
+    assert before + 0.002 < rtt.timeout <= before + 0.0026
