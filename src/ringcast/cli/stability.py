@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
-from ringcast.runtime.ops.event_text import printable
+from ringcast.core.model.text import printable
 
 
 def add_arguments(parser: ArgumentParser) -> None:
