@@ -249,9 +249,11 @@ class UdpTransport:
     def sample_strangers(self, members: Sequence[Address], is_heavy: bool) -> None:
         """Have the kernel drop most of what is not from these members, also of what groups form
         with if `is_heavy`; all of it passes again when there are none."""
+        is_sealed = self._guard is not None
         groups = (self._group,) if self._guard is None else self._guard.tags
+        how = (groups, members, is_heavy, is_sealed)
         for sock in self._sockets:
-            if not (members and sample_strangers(sock, self._me, groups, members, is_heavy)):
+            if not (members and sample_strangers(sock, self._me, *how)):
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
