@@ -123,11 +123,13 @@ class KnownPlaces(Generic[Place]):
     Any process may claim any number of addresses, and pushes no member out.
     """
 
-    __slots__ = ("_members", "_others")
+    __slots__ = ("_heard", "_members", "_others")
 
     def __init__(self) -> None:
         self._members: dict[Address, Place] = {}
         self._others: dict[Address, Place] = {}
+        self._heard: set[Address] = set()
+        """Those of the others whose datagrams come from their place."""
 
     def __contains__(self, address: Address) -> bool:
         return address in self._members or address in self._others
@@ -137,15 +139,32 @@ class KnownPlaces(Generic[Place]):
         found = self._members.get(address)
         return self._others.get(address) if found is None else found
 
+    def member(self, address: Address) -> Place | None:
+        """Where this one is, if it is a member and that is known."""
+        return self._members.get(address)
+
+    def is_heard(self, address: Address) -> bool:
+        """Whether a process outside the view was heard at its place, so that no words change it."""
+        return address in self._heard
+
+    def hear(self, address: Address, place: Place) -> None:
+        """A datagram in this one's name has come from a place: the first such place of a process
+        outside the view is where it is answered, whatever it or others say of it."""
+        if address not in self._heard and address not in self._members:
+            self.put(address, place, is_claim=True)
+            self._heard.add(address)
+
     def put(self, address: Address, place: Place, is_claim: bool) -> Address | None:
         """Remember a place; `is_claim` for that of a process outside the view. Returns the address
         that was forgotten for it."""
         self._members.pop(address, None)
         self._others.pop(address, None)
+        self._heard.discard(address)
         table, forgotten = self._others if is_claim else self._members, None
         if len(table) >= PLACES_MAX:
             forgotten = next(iter(table))
             del table[forgotten]
+            self._heard.discard(forgotten)
         table[address] = place
         return forgotten
 
