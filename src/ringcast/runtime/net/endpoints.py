@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 from ringcast.control.discovery import is_endpoint
 from ringcast.core.model.address import Address
+from ringcast.core.model.text import shortened
 from ringcast.errors import ConfigError
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
@@ -47,7 +48,7 @@ _SIOCGIFADDR = 0x8915
 def split_endpoint(endpoint: str) -> tuple[str, int]:
     """Host and port. Raises ConfigError."""
     if not is_endpoint(endpoint):
-        shown = endpoint if len(endpoint) <= SHOWN_MAX else f"{endpoint[:SHOWN_MAX]}…"
+        shown = shortened(endpoint, SHOWN_MAX)
         raise ConfigError(f'"{shown}" is not an endpoint: give "host:port", a port from 1 to 65535')
     host, _, port = endpoint.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
@@ -252,13 +253,14 @@ def _interface_host(name: str) -> str:
             request = struct.pack("256s", name.encode()[:15])
             answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
             return socket.inet_ntoa(answer[20:24])
-        except OSError:
+        except (OSError, UnicodeError):
             pass
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise ConfigError(
-            f'bind is "{name}", which is not an address, interface or host here: see `ip address`'
+            f'bind is "{shortened(name, SHOWN_MAX)}", which is not an address, interface or host'
+            " here: see `ip address`"
         ) from None
     return str(found[0][4][0])
 

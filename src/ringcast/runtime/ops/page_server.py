@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, NamedTuple
 
+from ringcast.core.model.text import printable
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import join_endpoint
 
@@ -54,6 +55,8 @@ class PageServer:
                 f"no {what} can be served at {join_endpoint(host, port)} ({error.strerror}):"
                 " choose another address or port; 0 is a free one"
             ) from None
+        except (TypeError, ValueError):  # A name that the resolver cannot be asked for.
+            raise ConfigError(f'"{printable(host)}" is not the name of a host') from None
         self.endpoint = join_endpoint(host, int(self._server.server_address[1]))
         self._over = False
         self._thread = threading.Thread(target=self._run, name="ringcast-http", daemon=True)
