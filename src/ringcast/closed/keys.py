@@ -86,7 +86,7 @@ def load_keys(path: str | os.PathLike[str]) -> Keys:
     """The keys of a file. Raises ConfigError, also when other users can read the file."""
     try:
         with open(path, "rb", opener=_open_regular) as file:
-            return _parse(_read(file, path), path)
+            return parse_keys(_read(file, path), path)
     except OSError as error:
         raise ConfigError(f"cannot read the key file {path}: {error.strerror}") from None
     except ConfigError:
@@ -116,7 +116,8 @@ def _open_regular(path: str, flags: int) -> int:
     return fd
 
 
-def _parse(content: bytes, path: str | os.PathLike[str]) -> Keys:
+def parse_keys(content: bytes, path: str | os.PathLike[str]) -> Keys:
+    """The keys in the content of a file. Raises ConfigError, without showing any of it."""
     if len(content) > FILE_SIZE_MAX:
         raise ConfigError(f"the key file {path} has more than {FILE_SIZE_MAX:,} bytes: is it one?")
     keys: list[Key] = []
