@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ringcast.core.model.text import printable
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import join_endpoint
+from ringcast.runtime.system.accepting import is_passing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -77,6 +78,14 @@ class PageServer:
 
 
 class _Server(HTTPServer):
+    def get_request(self) -> tuple[socket.socket, object]:
+        """Accept a connection; where none can be had for a while, pause instead of spinning."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            is_passing(error)
+            raise
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Note a client that has gone in the middle; without this, a traceback is printed."""
         log.debug("a request of %s has failed", client_address, exc_info=True)
