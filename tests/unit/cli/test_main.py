@@ -196,7 +196,7 @@ def quiet() -> Iterator[None]:
         (["node", "g", "--key-file", "/proc"], "the key file /proc is not a regular file"),
         (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
         (["node", "g\udcff"], "not Unicode"),
-        (["node", "g", "--bind", "\udcff"], "is not Unicode: write it in UTF-8"),
+        (["node", "g", "--bind", "\udcff"], "not an address, interface or host"),
         (["node", "g", "--bind", ".."], "not an address, interface or host"),
         (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
         (["compact", "/nowhere"], "no such directory: /nowhere"),
