@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.text import shortened
 from ringcast.core.stack import registry
 from ringcast.core.stack.env import Dice
 from ringcast.core.stack.part import Spec
@@ -21,6 +22,9 @@ from ringcast.core.wire.seal import Seal, SealMaker
 from ringcast.errors import ConfigError, did_you_mean
 from ringcast.layers.sequencer import Sequencer
 from ringcast.protocols import find, named
+
+SENTENCE_MAX = 2_000
+"""Characters of a sentence about a TOML text, which may have names and values of any length."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,13 @@ class StackSpec:
     @classmethod
     def from_toml(cls, text: str) -> StackSpec:
         """The stack that a TOML text describes. Raises ConfigError."""
+        try:
+            return cls._from_toml(text)
+        except ConfigError as error:  # The text may be of any origin, and steers no terminal.
+            raise ConfigError(shortened(str(error), SENTENCE_MAX)) from None
+
+    @classmethod
+    def _from_toml(cls, text: str) -> StackSpec:
         try:
             tables: dict[str, object] = tomllib.loads(text)
         except ValueError as error:  # Not TOML, or a number with thousands of digits.

@@ -18,15 +18,27 @@ from pathlib import Path
 from zlib import crc32
 
 from ringcast import presets
+from ringcast.closed.handshake import Handshake
+from ringcast.closed.keys import Key, parse_keys
+from ringcast.closed.seal import GroupSeal, group_tag
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import CALL, SERVICE, Batch
 from ringcast.core.model.view import ViewId
-from ringcast.core.wire.codec import decode, encode_frame, group_id
-from ringcast.core.wire.frames import RUNS, Frame, FramePiece
-from ringcast.core.wire.layout import CHECKSUM, EVERYBODY, HEADER, HEADER_SIZE, MAGIC, VERSION
+from ringcast.core.wire.codec import decode, encode, encode_frame, group_id
+from ringcast.core.wire.frames import RUNS, Frame, FramePiece, Leave
+from ringcast.core.wire.layout import (
+    CHECKSUM,
+    EVERYBODY,
+    FLAG_SEALED,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC,
+    VERSION,
+)
+from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.receiver import Receiver
 from ringcast.core.wire.segments import Received, Segments
-from ringcast.errors import ConfigError, Malformed, RemoteError
+from ringcast.errors import ConfigError, Malformed, RemoteError, Replayed
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.log_records import FRAME, read_log
 from ringcast.journal.format.manifest import read_removed, read_segment
@@ -40,9 +52,12 @@ from ringcast.sim import World
 from ringcast.spec import StackSpec
 from ringcast.trace.table import read_file
 
-GROUP = group_id("sim")
+GROUP, GROUP_SEALED = group_id("sim"), group_id("closed")
 STRANGER = Address(0xBAD)
-ME = Address(7)
+ME, MEMBER = Address(7), Address(8)
+KEY = Key(bytes(range(32)))
+HEADER_OF_SEALED = MAGIC + bytes((VERSION, FLAG_SEALED)) + group_tag(KEY, "closed")
+"""What any process can read in the datagrams of a closed group."""
 VIEW = ViewId(3, Address(9))
 WORLD_INPUTS = 500
 """Inputs that one simulated group gets before a new one takes its place."""
@@ -146,6 +161,8 @@ class _Groups:
         return self.world
 
 
+_ours = GroupSeal((KEY,), "closed", ME, has_aes=True)
+_theirs = GroupSeal((KEY,), "closed", MEMBER, has_aes=True)
 _stranger_groups, _member_groups, _service_groups = _Groups(), _Groups(), _Groups()
 
 
@@ -201,6 +218,50 @@ def tcp_stream(data: bytes) -> None:
                         connection.read_hello(buffer, GROUP)
                     else:
                         buffer.cut()
+
+
+def sealed(data: bytes) -> None:
+    """Bytes behind a true head are refused, and what a keyholder has sealed is never altered."""
+    head = HEADER_OF_SEALED + STRANGER.to_bytes(8, "big")
+    sent = b"".join(encode(GROUP_SEALED, MEMBER, [Leave(VIEW)]))
+    (good,) = _theirs.seal([Datagram(None, [sent], len(sent))])
+    whole = b"".join(good.buffers)
+    for wrong in (data, HEADER_OF_SEALED + data, head + data, _altered(whole, data)):
+        with suppress(RemoteError):
+            opened = bytes(_ours.open(wrong))
+            assert opened == sent, "an altered datagram was opened"
+    with suppress(Replayed):  # It may have been opened, unaltered, just now.
+        assert bytes(_ours.open(whole)) == sent
+
+
+def _altered(whole: bytes, data: bytes) -> bytes:
+    """A datagram with the bits of an input flipped, from a place on that the input names."""
+    at = data[0] % len(whole) if data else 0
+    flips = data[1 : 1 + len(whole) - at]
+    middle = bytes(a ^ b for a, b in zip(whole[at:], flips, strict=False))
+    return whole[:at] + middle + whole[at + len(middle) :]
+
+
+def hello(data: bytes) -> None:
+    """A hello of a closed group that this side did not ask for convinces neither side."""
+    caller = Handshake(_theirs, MEMBER, True, {})
+    first = _altered(caller.first, data)
+    for said in (data, first):
+        for side in (Handshake(_ours, ME, False, {}), Handshake(_ours, ME, True, {})):
+            with suppress(RemoteError):
+                side.feed(said[: side.size].ljust(side.size, b"\0"))
+                assert said == caller.first, "an altered hello is answered"
+            assert side.address is None
+
+
+def key_file(data: bytes) -> None:
+    """The content of a key file is read, or refused without showing it."""
+    try:
+        assert parse_keys(data, "group.key")
+    except ConfigError as error:
+        sentence = str(error)
+        for word in data.split():
+            assert len(word) < 16 or word.decode(errors="replace") not in sentence
 
 
 def journal(data: bytes) -> None:
@@ -264,6 +325,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         member,
         services,
         tcp_stream,
+        sealed,
+        hello,
+        key_file,
         journal,
         trace,
         spec,

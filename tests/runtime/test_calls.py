@@ -123,6 +123,26 @@ def test_a_handler_of_calls_may_wait() -> None:
     assert order == ["begin slow", "begin quick"]
 
 
+def test_a_question_cannot_put_an_error_into_words_that_harm_the_member_asked_or_the_caller() -> (
+    None
+):
+    def fail(message: Message) -> bytes:
+        raise ValueError(bytes(message.payload).decode(errors="surrogateescape"))
+
+    async def run() -> None:
+        async with servers(2, memory(), fail) as (a, b):
+            task = asyncio.create_task(serve(b))
+            for question in (b"\xff", b"\x1b[2J\nforged", b"x" * 10_000):
+                reply = (await a.call(question, to=b.me, timeout=SOON))[b.me]
+                assert reply.outcome is Outcome.ERROR
+                assert reply.error.startswith("ValueError: ")
+                assert reply.error.isprintable()
+                assert len(reply.error) < 2_100
+            task.cancel()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_handler_that_fails_is_an_error_of_its_member(
     waits: bool, caplog: pytest.LogCaptureFixture

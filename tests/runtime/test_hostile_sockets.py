@@ -15,10 +15,12 @@ from random import Random
 import pytest
 
 from ringcast import sync
-from ringcast.core.model.address import Address
-from ringcast.core.wire.codec import group_id
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.view import NO_VIEW
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Discover, Join, Present
 from ringcast.runtime.net.connection import LENGTH, encode_hello
-from ringcast.runtime.net.endpoints import split_endpoint
+from ringcast.runtime.net.endpoints import join_endpoint, split_endpoint
 from ringcast.sim.swarm import hostile
 from ringcast.transports import Tcp, Udp
 from tests.runtime.support import group_name, numbered, seeded, take_bytes
@@ -93,3 +95,39 @@ def test_frames_of_a_stranger_change_nothing(kind: str, monkeypatch: pytest.Monk
         assert take_bytes(b, 50) == numbered("after", 50)
         assert a.view == b.view == view
     assert errors == [], "a thread of a member has ended"
+
+
+@pytest.mark.parametrize("kind", ["UDP over IPv4", "UDP over IPv6"])
+def test_frames_in_the_name_of_a_member_redirect_nothing_that_is_sent_to_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = socket.AF_INET6 if "6" in kind else socket.AF_INET
+    with pair(TRANSPORTS[kind]) as (name, a, b), socket.socket(family, socket.SOCK_DGRAM) as third:
+        third.bind(("::1" if "6" in kind else "127.0.0.1", 0))
+        third.setblocking(False)
+        claimed = Peer(b.me, "b", join_endpoint(*third.getsockname()[:2]))
+        asked = [
+            Discover(claimed, NO_VIEW, 1),
+            Join(claimed, "", 7),
+            Present(claimed, NO_VIEW, claimed, 1, 0),
+        ]
+        group = group_id(name)
+        lies = [b"".join(encode(group, b.me, [frame])) for frame in asked]
+        own = Peer(Address(0xBAD), "stranger", claimed.endpoint)
+        learned = list[Peer]()
+        learn = a._member.transport.learn
+
+        def note(peer: Peer, is_claim: bool = False) -> None:
+            learned.append(peer)
+            learn(peer, is_claim)
+
+        monkeypatch.setattr(a._member.transport, "learn", note)
+        last = b"".join(encode(group, own.address, [Discover(own, NO_VIEW, 1)]))
+        send([*lies, last], group, own.address, a, is_stream=False)
+        wait_until(lambda: own in learned)  # Those before it are known by then.
+        assert {peer.endpoint for peer in learned if peer.address == b.me} == {b.endpoint}
+        a.send_many(numbered("private", 50), to=b.me)
+        assert take_bytes(b, 50) == numbered("private", 50)
+        assert len(a.view) == 2
+        with pytest.raises(BlockingIOError):
+            third.recv(100)

@@ -28,6 +28,22 @@ from tests.runtime.support import (
 )
 
 
+def test_a_provider_that_fails_with_any_text_steers_no_terminal() -> None:
+    def fail() -> bytes:
+        raise OSError("\x1b[2J\nforged \udcff")
+
+    name = group_name()
+    with (
+        sync.join(name, memory(), name="provider", on_state_request=fail) as a,
+        running(lambda: drain(a)),
+        sync.join(name, memory(), state=True) as b,
+    ):
+        with pytest.raises(ringcast.StateFailed, match="provider: OSError") as caught:
+            b.state(timeout=SOON)
+        assert str(caught.value).isprintable()
+        a.leave()
+
+
 @pytest.mark.parametrize("half_way", [False, True])
 def test_a_provider_that_fails_is_named(half_way: bool) -> None:
     def fail() -> bytes:

@@ -78,6 +78,19 @@ def test_nothing_readable_leaves_a_closed_group() -> None:
     assert group_id("sim").to_bytes(8, "big") not in everything
 
 
+@pytest.mark.parametrize("name", presets.PRESETS)
+def test_every_preset_can_be_closed(name: str) -> None:
+    world = World(2, presets.PRESETS[name](), key=KEY)
+    a, b, c = world.join("a", "b", "c")
+    for member in (a, b, c):
+        member.send([b"secret content"] * 20)
+    a.send([bytes(200_000)])
+    world.settle()
+    assert [len(member.delivered) for member in (a, b, c)] == [61] * 3
+    assert all(member.stack.env.seal is not None for member in (a, b, c))
+    assert world.check() == []
+
+
 def test_recorded_traffic_replayed_at_once_and_later_is_dropped() -> None:
     world, listener = closed_world()
     a, *_ = talk(world)

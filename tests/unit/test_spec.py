@@ -101,6 +101,28 @@ def test_a_deeply_nested_file_is_refused_with_a_sentence(value: str) -> None:
         StackSpec.from_toml(f"[Udp]\nbind = {value}")
 
 
+@pytest.mark.parametrize("word", [r"\u001b[2J\nforged", "x" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["{}"]',
+        '[NakAck4]\n"{}" = 1',
+        '"{}" = 1',
+        '[Wire]\nchecksum = "{}"',
+        '[Discovery]\ndns = "{}"',
+        '[Discovery]\nwhen_alone = "{}"',
+        '[SlowMembers]\npolicy = "{}"',
+        '[Tcp]\ntls_certificate = "{}"',
+        "[Discovery]\nseeds = [" + "1, " * 10_000 + "]",
+    ],
+)
+def test_a_hostile_file_is_refused_with_a_sentence_that_can_be_shown(text: str, word: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        StackSpec.from_toml(text.replace("{}", word))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 2_100
+
+
 def test_a_number_with_thousands_of_digits_is_refused_with_a_sentence() -> None:
     with pytest.raises(ConfigError, match="not TOML"):
         StackSpec.from_toml(f"[Wire]\nmtu = {'1' * 5_000}")

@@ -219,7 +219,7 @@ def _version() -> str:
 
 
 def _fail(command: str, error: Exception | str, status: int) -> int:
-    from ringcast.runtime.ops.event_text import printable
+    from ringcast.core.model.text import printable
 
     _tell(f"ringcast {command}: {printable(str(error))}")
     return status

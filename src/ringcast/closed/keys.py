@@ -12,6 +12,7 @@ import secrets
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from ringcast.closed.derivation import expand, extract
 from ringcast.errors import ConfigError
@@ -84,19 +85,26 @@ def chosen_keys(
 def load_keys(path: str | os.PathLike[str]) -> Keys:
     """The keys of a file. Raises ConfigError, also when other users can read the file."""
     try:
-        file = open(path, "rb", opener=_open_regular)  # noqa: SIM115
+        with open(path, "rb", opener=_open_regular) as file:
+            return parse_keys(_read(file, path), path)
     except OSError as error:
         raise ConfigError(f"cannot read the key file {path}: {error.strerror}") from None
-    with file:
-        found = os.fstat(file.fileno())
-        if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            mode = stat.S_IMODE(found.st_mode)
-            raise ConfigError(
-                f"the key file {path} has mode {mode:04o}, so that other users can use it:"
-                f" run `chmod 600 {path}`, and replace its keys if others may have read them"
-            )
-        content = file.read(FILE_SIZE_MAX + 1)
-    return _parse(content, path)
+    except ConfigError:
+        raise
+    except ValueError:  # A character that no name of a file has.
+        raise ConfigError(f"{os.fspath(path)!r} is not the path of a key file") from None
+
+
+def _read(file: BinaryIO, path: str | os.PathLike[str]) -> bytes:
+    """The content of a key file that only its owner can read. Raises ConfigError, OSError."""
+    found = os.fstat(file.fileno())
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        mode = stat.S_IMODE(found.st_mode)
+        raise ConfigError(
+            f"the key file {path} has mode {mode:04o}, so that other users can use it:"
+            f" run `chmod 600 {path}`, and replace its keys if others may have read them"
+        )
+    return file.read(FILE_SIZE_MAX + 1)
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -108,7 +116,8 @@ def _open_regular(path: str, flags: int) -> int:
     return fd
 
 
-def _parse(content: bytes, path: str | os.PathLike[str]) -> Keys:
+def parse_keys(content: bytes, path: str | os.PathLike[str]) -> Keys:
+    """The keys in the content of a file. Raises ConfigError, without showing any of it."""
     if len(content) > FILE_SIZE_MAX:
         raise ConfigError(f"the key file {path} has more than {FILE_SIZE_MAX:,} bytes: is it one?")
     keys: list[Key] = []
@@ -139,6 +148,8 @@ def generate(path: str | os.PathLike[str]) -> Key:
         raise ConfigError(f"{path} exists, and a key is never overwritten: give another") from None
     except OSError as error:
         raise ConfigError(f"cannot write the key file {path}: {error.strerror}") from None
+    except ValueError:
+        raise ConfigError(f"{os.fspath(path)!r} is not the path of a key file") from None
     with os.fdopen(fd, "w") as file:
         os.fchmod(fd, 0o600)
         file.write(f"# A key of a closed group (key id {Key(key).id:02x}): keep it secret.\n")

@@ -200,7 +200,9 @@ class GroupSeal:
         counter = int.from_bytes(count, "big")
         sender = self._senders.get(source)
         window = ReplayWindow(self._former.get(source, 0)) if sender is None else sender.window
-        if window.is_used(counter) or not counter:
+        if not counter:
+            raise Malformed("a counter that no sender begins with")
+        if window.is_used(counter):
             raise Replayed("a datagram that was opened before, or is too old to tell")
         if sender is not None and sender.opener.key is opener.key:
             cipher = sender.cipher

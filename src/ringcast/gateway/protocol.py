@@ -68,7 +68,7 @@ def read_frame(connection: socket.socket) -> list[Payload]:
 def reply_of(error: Exception | None) -> bytes:
     """What the gateway says."""
     kind = type(error).__name__ if type(error).__name__ in KINDS else errors.LocalError.__name__
-    sentence = b"" if error is None else f"{kind}: {error}".encode()[:SENTENCE_MAX]
+    sentence = b"" if error is None else f"{kind}: {error}".encode(errors="replace")[:SENTENCE_MAX]
     return NUMBER.pack(len(sentence)) + sentence
 
 

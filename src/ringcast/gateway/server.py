@@ -23,6 +23,7 @@ from ringcast.gateway.delivery import NAME, DeliveryWatch
 from ringcast.gateway.protocol import BUSY, Disconnected, read_frame, reply_of
 from ringcast.gateway.settings import Settings
 from ringcast.runtime.ops.key_reload import reload_at_hangup
+from ringcast.runtime.system.accepting import accept
 from ringcast.spec import StackSpec
 from ringcast.sync import Group, join
 
@@ -115,11 +116,7 @@ class Gateway:
     # Clients --------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:  # The listener was closed.
-                return
+        while (connection := accept(self._listener)) is not None:
             with self._lock:
                 is_accepted = not self._is_closing and self._clients < CLIENTS_MAX
                 self._clients += is_accepted

@@ -33,7 +33,9 @@ from ringcast.services.messages import (
     StateRefusal,
     StateRequest,
     read,
+    read_reason,
     write,
+    write_reason,
 )
 from ringcast.services.replies import NO_HANDLER, NOT_YET, Outcome, Reply
 from ringcast.services.state_provider import StateProvider
@@ -43,8 +45,6 @@ ANSWERED = 16
 """Flag of calls in the application's queue: the caller has its answer, but they are to be done."""
 IGNORED = 32
 """Flag of calls in the application's queue: they are not to be done."""
-ERROR_MAX = 2_000
-"""Characters of a reason that is sent."""
 
 OutgoingMessage = tuple[Address | None, bytes, int]
 """The receiver of a message, the message and its flag."""
@@ -164,7 +164,7 @@ class RequestCorrelator(ServicePart):
 
     def answer(self, caller: Address, id: int, reply: Reply) -> None:
         """Answer a call."""
-        body = reply.payload if reply.ok else reply.error[:ERROR_MAX].encode()
+        body = reply.payload if reply.ok else write_reason(reply.error)
         self._post(caller, Answer(id, reply.outcome.value), body)
 
     # Service messages -----------------------------------------------------------------------------
@@ -256,4 +256,4 @@ def _reply(outcome: int, body: Payload) -> Reply:
         return Reply(Outcome.VALUE, bytes(body))
     if outcome not in (Outcome.ERROR.value, Outcome.NO_HANDLER.value, Outcome.BUSY.value):
         raise Malformed("no answer has this outcome")
-    return Reply(Outcome(outcome), error=bytes(body).decode(errors="replace"))
+    return Reply(Outcome(outcome), error=read_reason(body))

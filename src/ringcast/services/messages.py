@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple, get_type_hints
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
+from ringcast.core.model.text import shortened
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.fields import Cursor, Field, field_of
 from ringcast.errors import Malformed
@@ -106,6 +107,9 @@ class StateEnd(ServiceMessage):
 VIEW_SIZE = 4_096
 """Bodies of at least this size stay where they are, smaller ones are copied, as with messages."""
 
+REASON_MAX = 2_000
+"""Characters of a reason that is sent, and of one that is read."""
+
 PIECE_HEAD = 9
 """Bytes of a StatePiece message besides the piece."""
 
@@ -127,6 +131,16 @@ def read(payload: Payload) -> tuple[ServiceMessage, Payload]:
     values = [field.read(cursor) for _, field in _LAYOUTS[kind]]
     body = view[cursor.at :]
     return kind(*values), body if len(body) >= VIEW_SIZE else bytes(body)
+
+
+def write_reason(reason: str) -> bytes:
+    """Why there is no answer, as a body: the text of any error, also one without UTF-8."""
+    return reason[:REASON_MAX].encode(errors="backslashreplace")
+
+
+def read_reason(body: Payload) -> str:
+    """Why there is no answer, from a body that a member has sent: short, and safe to be shown."""
+    return shortened(bytes(body[: 4 * REASON_MAX]).decode(errors="replace"), REASON_MAX)
 
 
 _KINDS: dict[int, type[ServiceMessage]] = {

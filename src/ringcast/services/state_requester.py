@@ -35,6 +35,7 @@ from ringcast.services.messages import (
     StatePiece,
     StateRefusal,
     StateRequest,
+    read_reason,
 )
 from ringcast.services.state_cutoff import StateCutoff
 from ringcast.services.state_provider import Post
@@ -201,7 +202,7 @@ class StateRequester:
         if message.failed == LAST_RESORT:
             self._reluctant[source] = None
         elif message.failed:
-            self.troubles[source] = bytes(body).decode(errors="replace")
+            self.troubles[source] = read_reason(body)
         self._drop()
         self._ask_next(source)
 

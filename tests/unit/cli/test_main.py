@@ -29,6 +29,17 @@ def number_options(module: str) -> list[str]:
     return [action.option_strings[-1] for action in parser._actions if action.type in kinds]
 
 
+def test_every_command_that_joins_a_group_takes_a_key_file() -> None:
+    lacking = set()
+    for name, (module, _) in COMMANDS.items():
+        parser = ArgumentParser()
+        import_module(module).add_arguments(parser)
+        options = {action.dest for action in parser._actions}
+        if "group" in options and "key_file" not in options:
+            lacking.add(name)
+    assert lacking == {"status"}, "processes of the same user answer it without a key"
+
+
 def test_a_run_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["sim", "--members", "3", "--messages", "90", "--loss", "0.1", "--json"])
     printed = json.loads(capsys.readouterr().out)
@@ -185,7 +196,7 @@ def quiet() -> Iterator[None]:
         (["node", "g", "--key-file", "/proc"], "the key file /proc is not a regular file"),
         (["node", "g", "--timeout", "nan"], "'nan' is not a number"),
         (["node", "g\udcff"], "not Unicode"),
-        (["node", "g", "--bind", "\udcff"], "is not Unicode: write it in UTF-8"),
+        (["node", "g", "--bind", "\udcff"], "not an address, interface or host"),
         (["node", "g", "--bind", ".."], "not an address, interface or host"),
         (["record", "g", "--to", "/proc/nowhere"], "cannot be written"),
         (["compact", "/nowhere"], "no such directory: /nowhere"),

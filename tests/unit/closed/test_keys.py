@@ -55,6 +55,18 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
             load_keys(path)
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "/proc/self/mem", "x" * 5_000])
+def test_a_path_that_leads_to_no_key_is_refused_with_a_sentence(path: str) -> None:
+    with pytest.raises(ConfigError, match="key file"):
+        load_keys(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5_000])
+def test_no_key_is_written_to_a_path_that_cannot_be(path: str) -> None:
+    with pytest.raises(ConfigError, match="key file"):
+        generate(path)
+
+
 def test_the_first_of_several_keys_comes_first(tmp_path: Path) -> None:
     other = bytes(32)
     path = write(tmp_path / "keys", f"# a comment\n{SECRET.hex()}  # new\n\n{other.hex()}\n")

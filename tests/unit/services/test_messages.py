@@ -9,6 +9,7 @@ from ringcast.core.model.view import ViewId
 from ringcast.errors import Malformed
 from ringcast.services.messages import (
     PIECE_HEAD,
+    REASON_MAX,
     Answer,
     Call,
     ServiceMessage,
@@ -20,7 +21,9 @@ from ringcast.services.messages import (
     StateRefusal,
     StateRequest,
     read,
+    read_reason,
     write,
+    write_reason,
 )
 
 NUMBER = st.integers(0, 2**62)
@@ -71,3 +74,19 @@ def test_a_large_body_is_not_copied() -> None:
 
 def test_the_head_of_a_piece() -> None:
     assert len(write(StatePiece(2**64 - 1))) == PIECE_HEAD
+
+
+@given(st.text(alphabet=st.characters(), max_size=50) | st.just("\ud800" * REASON_MAX))
+def test_any_reason_can_be_sent(reason: str) -> None:
+    assert len(read_reason(write_reason(reason))) <= REASON_MAX + 1
+    if reason.isprintable():
+        assert read_reason(write_reason(reason)) == reason
+
+
+@given(st.binary(max_size=100))
+def test_a_reason_that_a_member_sent_steers_no_terminal(body: bytes) -> None:
+    assert read_reason(body).replace("\t", "").isprintable()
+
+
+def test_a_reason_of_megabytes_is_cut() -> None:
+    assert len(read_reason(memoryview("é".encode() * 10**6))) == REASON_MAX + 1

@@ -11,10 +11,10 @@ from ringcast.cli.colour import GREEN, RED, YELLOW, paint
 from ringcast.cli.numbers import seconds
 from ringcast.cli.stack import add_key_argument, add_stack_arguments, chosen_stack
 from ringcast.closed.keys import Keys, chosen_keys
+from ringcast.core.model.text import printable
 from ringcast.errors import ConfigError
 from ringcast.runtime.doctor.diagnosis import TIMEOUT, diagnose
 from ringcast.runtime.doctor.findings import DoctorFinding, Severity, ok, problem
-from ringcast.runtime.ops.event_text import printable
 
 COLOURS = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.PROBLEM: RED}
 

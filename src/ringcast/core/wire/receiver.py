@@ -23,7 +23,7 @@ from ringcast.core.wire.pieces import PieceJoiner
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.seal import Seal
 from ringcast.core.wire.segments import Received, Segments, one_by_one
-from ringcast.errors import RemoteError
+from ringcast.errors import RemoteError, Replayed
 
 
 class Receiver:
@@ -40,6 +40,7 @@ class Receiver:
         "_seal",
         "_take",
         "placement",
+        "refused",
     )
 
     def __init__(
@@ -62,6 +63,8 @@ class Receiver:
         self.placement = Placement(group)
         self.placement.is_used = seal is not None
         """Where the next datagram may be written; PLACED stands for one that was."""
+        self.refused = 0
+        """Datagrams that were not right; repetitions, which a network may make, do not count."""
 
     def receive(self, datagrams: Iterable[Received], view: ViewId) -> None:
         """Read all datagrams; `view` is the one that is installed. A datagram that is not right is
@@ -88,7 +91,7 @@ class Receiver:
             try:
                 opened = seal.open(datagram)
             except RemoteError as error:
-                self._counters[f"dropped_{error.reason}"] += 1
+                self._refuse(error)
             else:
                 yield PLACED if place(opened) else opened
 
@@ -163,4 +166,8 @@ class Receiver:
                 frames = [] if whole is None else [decode_frame(whole)]
             self._take(frames, source)
         except RemoteError as error:
-            self._counters[f"dropped_{error.reason}"] += 1
+            self._refuse(error)
+
+    def _refuse(self, error: RemoteError) -> None:
+        self._counters[f"dropped_{error.reason}"] += 1
+        self.refused += not isinstance(error, Replayed)

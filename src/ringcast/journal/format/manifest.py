@@ -12,10 +12,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ringcast.core.model.text import shortened
 from ringcast.journal.format.coverage import CoveredRange, ViewDigest
 from ringcast.journal.format.errors import JournalError
 from ringcast.journal.format.files import Files, publish, read_whole
-from ringcast.journal.format.layout import Layout, name_of, stem_of, temporary
+from ringcast.journal.format.layout import (
+    Layout,
+    is_segment_name,
+    name_of,
+    stem_of,
+    temporary,
+)
 from ringcast.journal.format.members import SeenMembers, from_json, to_json
 from ringcast.journal.format.spans import Spans, from_text, normal, to_text
 
@@ -166,6 +173,8 @@ def _segment_from_json(content: Mapping[str, object]) -> Segment:
     """Raises one of KeyError, TypeError, ValueError and AttributeError when it is not a segment."""
     texts = {name: _text(content[name]) for name in TEXTS}
     numbers = {name: _number(content[name]) for name in NUMBERS}
+    if not is_segment_name(texts["name"]):  # A path that leads elsewhere, say.
+        raise ValueError
     return Segment(
         name=texts["name"],
         group=texts["group"],
@@ -220,8 +229,9 @@ def _checked(value: object, path: Path) -> dict[str, object]:
     """What was read, when it is a table of a format that can be read."""
     content = _table(value)
     if content.get("format") not in FORMATS:
+        shown = shortened(repr(content.get("format")), FORMAT_SHOWN)
         raise JournalError(
-            f"{path} has the format {content.get('format')!r}, and this version reads {FORMAT}: "
+            f"{path} has the format {shown}, and this version reads {FORMAT}: "
             "use the version of Ringcast that wrote it"
         )
     return content
@@ -263,6 +273,8 @@ def _table(value: object) -> dict[str, object]:
 _WRONG_CONTENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What reading a manifest raises that is another thing, or nested beyond all measure."""
 FORMAT = 2
+FORMAT_SHOWN = 50
+"""Characters of another format that are shown."""
 FORMATS = (1, FORMAT)
 """Those that can be read; the first had no members, no times of sending, no names of senders."""
 TEXTS = ("name", "group", "ended")

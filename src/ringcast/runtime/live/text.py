@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from ringcast.core.model.text import printable
 from ringcast.runtime.live.watch import SILENT_SECONDS, MemberRow, Snapshot
-from ringcast.runtime.ops.event_text import printable
 
 SORTS: dict[str, Callable[[MemberRow], object]] = {
     "seniority": lambda row: 0,

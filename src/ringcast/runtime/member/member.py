@@ -113,7 +113,7 @@ class Member:
         self._leave_by = self.due = FOREVER
         """When a step is due if nothing comes, as the driver was told."""
         self._seen: View | None = None
-        self._strangers = watch_strangers(self.stack.env.counters, self.transport)
+        self._strangers = watch_strangers(self.stack, self.transport)
 
     # Running --------------------------------------------------------------------------------------
 

@@ -16,8 +16,14 @@ from ringcast.core.model.events import Event, StateAsked
 from ringcast.errors import Closed, LocalError, RingcastError, StateFailed
 from ringcast.runtime.loop.waiters import MakeWaiter, Waiter
 from ringcast.runtime.member.outgoing import PendingSend
-from ringcast.services.correlator import ERROR_MAX, RequestCorrelator
-from ringcast.services.messages import StateEnd, StatePiece, StateRefusal, write
+from ringcast.services.correlator import RequestCorrelator
+from ringcast.services.messages import (
+    StateEnd,
+    StatePiece,
+    StateRefusal,
+    write,
+    write_reason,
+)
 from ringcast.services.state_chunks import Cutter, piece_size
 from ringcast.services.state_provider import StateTransfer
 from ringcast.services.state_requester import Stage
@@ -198,8 +204,8 @@ class StateTransfers:
 
     def refuse(self, transfer: StateTransfer, error: BaseException | None) -> None:
         """Refuse: there is no state, or making it failed."""
-        text = "" if error is None else f"{type(error).__name__}: {error}"[:ERROR_MAX]
-        message, body = StateRefusal(transfer.id, int(error is not None)), text.encode()
+        body = write_reason("" if error is None else f"{type(error).__name__}: {error}")
+        message = StateRefusal(transfer.id, int(error is not None))
         self._member.act(lambda now: self._correlator.provider.finish(transfer, message, body))
 
     def send(

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 from ringcast.control.discovery import is_endpoint
 from ringcast.core.model.address import Address
+from ringcast.core.model.text import shortened
 from ringcast.errors import ConfigError
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
@@ -47,7 +48,7 @@ _SIOCGIFADDR = 0x8915
 def split_endpoint(endpoint: str) -> tuple[str, int]:
     """Host and port. Raises ConfigError."""
     if not is_endpoint(endpoint):
-        shown = endpoint if len(endpoint) <= SHOWN_MAX else f"{endpoint[:SHOWN_MAX]}…"
+        shown = shortened(endpoint, SHOWN_MAX)
         raise ConfigError(f'"{shown}" is not an endpoint: give "host:port", a port from 1 to 65535')
     host, _, port = endpoint.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
@@ -123,11 +124,13 @@ class KnownPlaces(Generic[Place]):
     Any process may claim any number of addresses, and pushes no member out.
     """
 
-    __slots__ = ("_members", "_others")
+    __slots__ = ("_heard", "_members", "_others")
 
     def __init__(self) -> None:
         self._members: dict[Address, Place] = {}
         self._others: dict[Address, Place] = {}
+        self._heard: set[Address] = set()
+        """Those of the others whose datagrams come from their place."""
 
     def __contains__(self, address: Address) -> bool:
         return address in self._members or address in self._others
@@ -137,15 +140,32 @@ class KnownPlaces(Generic[Place]):
         found = self._members.get(address)
         return self._others.get(address) if found is None else found
 
+    def member(self, address: Address) -> Place | None:
+        """Where this one is, if it is a member and that is known."""
+        return self._members.get(address)
+
+    def is_heard(self, address: Address) -> bool:
+        """Whether a process outside the view was heard at its place, so that no words change it."""
+        return address in self._heard
+
+    def hear(self, address: Address, place: Place) -> None:
+        """A datagram in this one's name has come from a place: the first such place of a process
+        outside the view is where it is answered, whatever it or others say of it."""
+        if address not in self._heard and address not in self._members:
+            self.put(address, place, is_claim=True)
+            self._heard.add(address)
+
     def put(self, address: Address, place: Place, is_claim: bool) -> Address | None:
         """Remember a place; `is_claim` for that of a process outside the view. Returns the address
         that was forgotten for it."""
         self._members.pop(address, None)
         self._others.pop(address, None)
+        self._heard.discard(address)
         table, forgotten = self._others if is_claim else self._members, None
         if len(table) >= PLACES_MAX:
             forgotten = next(iter(table))
             del table[forgotten]
+            self._heard.discard(forgotten)
         table[address] = place
         return forgotten
 
@@ -233,13 +253,14 @@ def _interface_host(name: str) -> str:
             request = struct.pack("256s", name.encode()[:15])
             answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
             return socket.inet_ntoa(answer[20:24])
-        except OSError:
+        except (OSError, UnicodeError):
             pass
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise ConfigError(
-            f'bind is "{name}", which is not an address, interface or host here: see `ip address`'
+            f'bind is "{shortened(name, SHOWN_MAX)}", which is not an address, interface or host'
+            " here: see `ip address`"
         ) from None
     return str(found[0][4][0])
 

@@ -64,6 +64,9 @@ _RANDOM = 0xFFFFF000 + 56
 SAMPLE, HEAVY_SAMPLE = 64, 32
 """In a flood, one of this many datagrams of strangers passes, and of those that groups form with
 where these are the flood; powers of two. A joiner asks again until one of its frames passes."""
+SEALED_SAMPLE = 8
+"""In a flood of a closed group, one of this many datagrams of strangers passes: joiners are among
+them, and what a sealed datagram holds is not readable here. A power of two."""
 MEMBERS_MAX = 400
 """Members that a filter can know: a program has up to 4,096 steps, and five for each of them."""
 
@@ -103,17 +106,19 @@ def sample_strangers(
     groups: Sequence[int],
     members: Sequence[Address],
     is_heavy: bool = False,
+    is_sealed: bool = False,
 ) -> bool:
     """Drop that as well, and of what is neither from members nor of the kinds with which groups
     form and merge, all but one in SAMPLE; if `is_heavy`, all but one in HEAVY_SAMPLE of these
-    kinds, too. False where the kernel cannot do it, or for more than MEMBERS_MAX members."""
+    kinds, too; in a closed group, if `is_sealed`, all but one in SEALED_SAMPLE of any kind. False
+    where the kernel cannot do it, or for more than MEMBERS_MAX members."""
     if len(members) > MEMBERS_MAX // len(groups):
         return False
     steps = [step for member in members if member != me for step in _if_from(member)]
     steps.append((_LOAD_BYTE, 0, 0, _KIND_AT))
-    for kind in () if is_heavy else STRANGERS_MAY_SEND:
+    for kind in () if is_heavy or is_sealed else STRANGERS_MAY_SEND:
         steps += [(_JUMP_EQUAL, 0, 1, kind.code), _PASS]
-    mask = (HEAVY_SAMPLE if is_heavy else SAMPLE) - 1
+    mask = (SEALED_SAMPLE if is_sealed else HEAVY_SAMPLE if is_heavy else SAMPLE) - 1
     steps += [(_LOAD_WORD, 0, 0, _RANDOM), (_AND, 0, 0, mask), (_JUMP_EQUAL, 0, 1, 0), _PASS]
     return _attach(sock, _group_filter(groups, [*_unless_from(me), *steps, _DROP]))
 

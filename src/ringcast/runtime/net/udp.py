@@ -23,6 +23,7 @@ from ringcast.core.wire.outbox import GATHER_SIZE, MTU, Datagram, Target, withou
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.segments import Received, Segments
 from ringcast.errors import ConfigError
+from ringcast.runtime.net.connection import SOURCE
 from ringcast.runtime.net.endpoints import (
     ELSEWHERE,
     KnownPlaces,
@@ -85,11 +86,10 @@ class UdpTransport:
         self._ready = select.poll()
         self._sockets: list[socket.socket] = []
         self._peers = KnownPlaces[SocketAddress]()
-        self._heard: set[Address] = set()
-        """Peers whose address is the one that their datagrams come from."""
         self._unresolved: dict[Address, Peer] = {}
         """Members at a host whose name is still being looked up."""
-        self._sources: dict[SocketAddress, Address] = {}
+        self._sources: dict[SocketAddress, bytes] = {}
+        """By place: the sender that the last datagram from there has named."""
         self._endpoints: dict[SocketAddress, str] = {}
         """What members at each place say that their endpoint is."""
         self._everybody: tuple[SocketAddress, ...] = ()
@@ -215,11 +215,11 @@ class UdpTransport:
     def learn(self, peer: Peer, is_claim: bool = False) -> None:
         """Remember where a member is; a process outside the view is answered where its datagrams
         come from, so that it cannot have answers sent to others."""
-        if is_claim and peer.address in self._heard:
+        if is_claim and self._peers.is_heard(peer.address):
             return
         addresses = self._resolver.lookup(peer.endpoint)
         if addresses:
-            self._remember(peer.address, addresses[0], is_claim)
+            self._peers.put(peer.address, addresses[0], is_claim)
             if len(self._endpoints) >= SOURCES_MAX:
                 self._endpoints.clear()
             self._endpoints[addresses[0]] = peer.endpoint
@@ -250,8 +250,9 @@ class UdpTransport:
         """Have the kernel drop most of what is not from these members, also of what groups form
         with if `is_heavy`; all of it passes again when there are none."""
         groups = (self._group,) if self._guard is None else self._guard.tags
+        how = (groups, members, is_heavy, self._guard is not None)
         for sock in self._sockets:
-            if not (members and sample_strangers(sock, self._me, groups, members, is_heavy)):
+            if not (members and sample_strangers(sock, self._me, *how)):
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
@@ -419,13 +420,14 @@ class UdpTransport:
                 data, ancillary, _, source = sock.recvmsg(
                     DATAGRAM_MAX, ANCILLARY_SIZE, socket.MSG_DONTWAIT
                 )
-                if source not in self._sources:
+                if self._sources.get(source) != data[SOURCE]:
                     self._on_source(data, source)
                 size, length = segment_size(ancillary), len(data)
                 nbytes += length
                 if 0 < size < length:
                     segments = Segments(data, size)
                     count += len(segments)
+                    self._on_segments(segments, source)
                     yield segments
                     del segments
                 else:
@@ -454,8 +456,8 @@ class UdpTransport:
                         placement.advertised, 0, socket.MSG_DONTWAIT
                     )
                     data = placement.placed(size)
-                if source not in sources:
-                    self._on_source(placement.heads if data is PLACED else data, source)
+                if sources.get(source) != data[SOURCE] and data is not PLACED:
+                    self._on_source(data, source)
                 count += 1
                 nbytes += size
                 yield data
@@ -476,23 +478,23 @@ class UdpTransport:
             name = errno.errorcode.get(error.errno or 0, "error").lower()
             self.counters[f"receive_{name}"] += 1
 
-    def _on_source(self, data: bytes | bytearray | memoryview, source: SocketAddress) -> None:
-        """A datagram from a new source: answers go there until the sender says where it is."""
+    def _on_source(self, data: bytes | memoryview, source: SocketAddress) -> None:
+        """A datagram from a new source, or one that names another sender than the last."""
         address = source_of(data) if self._guard is None else None
         if address is None:
             return  # In a closed group, who is where is read from sealed frames only.
         if len(self._sources) >= SOURCES_MAX:
             self._sources.clear()
-        self._sources[source] = address
-        if address not in self._peers:
-            self._remember(address, source, is_claim=True)
-            self._heard.add(address)
+        self._sources[source] = bytes(data[SOURCE])
+        self._peers.hear(address, source)
 
-    def _remember(self, address: Address, place: SocketAddress, is_claim: bool) -> None:
-        self._heard.discard(address)
-        forgotten = self._peers.put(address, place, is_claim)
-        if forgotten is not None:
-            self._heard.discard(forgotten)
+    def _on_segments(self, segments: Segments, source: SocketAddress) -> None:
+        """Each of a stranger's segments may name another sender; those of a member do not."""
+        first = source_of(segments.data)
+        if first is None or self._peers.member(first) != source:
+            for segment in segments:
+                if self._sources.get(source) != segment[SOURCE]:
+                    self._on_source(segment, source)
 
 
 _NOWHERE = Placement()

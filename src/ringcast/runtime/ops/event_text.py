@@ -26,6 +26,7 @@ from ringcast.core.model.events import (
     Suspected,
     ViewChange,
 )
+from ringcast.core.model.text import printable
 from ringcast.core.model.view import View
 
 Write = Callable[[str], None]
@@ -140,13 +141,6 @@ class Names:
     def of(self, members: Iterable[Address]) -> list[str]:
         """The names of several."""
         return [self[member] for member in members]
-
-
-def printable(text: str) -> str:
-    """A text whose control characters, but tabs, are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
 
 
 def _payload_text(payload: Payload) -> str:

@@ -33,9 +33,10 @@ from ringcast.core.model.events import (
     Undelivered,
     ViewChange,
 )
+from ringcast.core.model.text import printable
 from ringcast.errors import ConfigError
 from ringcast.runtime.member.member import Member
-from ringcast.runtime.ops.event_text import Names, printable, sentence
+from ringcast.runtime.ops.event_text import Names, sentence
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")

@@ -13,8 +13,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, NamedTuple
 
+from ringcast.core.model.text import printable
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import join_endpoint
+from ringcast.runtime.system.accepting import is_passing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -54,6 +56,8 @@ class PageServer:
                 f"no {what} can be served at {join_endpoint(host, port)} ({error.strerror}):"
                 " choose another address or port; 0 is a free one"
             ) from None
+        except (TypeError, ValueError):  # A name that the resolver cannot be asked for.
+            raise ConfigError(f'"{printable(host)}" is not the name of a host') from None
         self.endpoint = join_endpoint(host, int(self._server.server_address[1]))
         self._over = False
         self._thread = threading.Thread(target=self._run, name="ringcast-http", daemon=True)
@@ -74,6 +78,14 @@ class PageServer:
 
 
 class _Server(HTTPServer):
+    def get_request(self) -> tuple[socket.socket, object]:
+        """Accept a connection; where none can be had for a while, pause instead of spinning."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            is_passing(error)
+            raise
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Note a client that has gone in the middle; without this, a traceback is printed."""
         log.debug("a request of %s has failed", client_address, exc_info=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from ringcast.errors import ConfigError
 from ringcast.runtime.ops.run_directory import run_directory
+from ringcast.runtime.system.accepting import accept
 
 if TYPE_CHECKING:
     from ringcast.runtime.api.base import GroupBase
@@ -82,11 +83,7 @@ class StatusServer:
 
     def _run(self) -> None:
         with self._listener:
-            while True:
-                try:
-                    caller, _ = self._listener.accept()
-                except OSError:
-                    return
+            while (caller := accept(self._listener)) is not None:
                 with caller:
                     self._answer(caller)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ringcast.core.model.text import printable
 from ringcast.core.stack.counters import all_declared, declared
-from ringcast.runtime.ops.event_text import printable
 from ringcast.runtime.ops.json_fields import (
     Plain,
     blocked_in,

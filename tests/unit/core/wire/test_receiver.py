@@ -8,8 +8,9 @@ from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import encode
 from ringcast.core.wire.fastpath import encode_pair, encode_run
 from ringcast.core.wire.frames import Ack, Alive, Data, Frame, UnicastData
+from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.receiver import Receiver
-from ringcast.errors import Malformed
+from ringcast.errors import Malformed, Replayed
 
 GROUP = 7
 ME, SENDER, OTHER = Address(1), Address(2), Address(3)
@@ -90,6 +91,24 @@ def test_every_datagram_that_is_not_right_is_counted_by_its_reason() -> None:
         "dropped_wrong_group": 1,
         "dropped_not_for_me": 1,
     }
+    assert reader.receiver.refused == len(wrong)
+
+
+def test_repetitions_are_counted_and_not_held_against_strangers() -> None:
+    class Repeating:
+        overhead = 0
+
+        def seal(self, datagrams: Sequence[Datagram]) -> list[Datagram]:
+            return list(datagrams)
+
+        def open(self, datagram: bytes | memoryview) -> memoryview:
+            raise Replayed("a datagram that was opened before")
+
+    counters: Counter[str] = Counter()
+    receiver = Receiver(GROUP, ME, lambda *taken: None, counters, Repeating())
+    receiver.receive([control(Alive())] * 3, VIEW)
+    assert counters == {"dropped_replayed": 3}
+    assert receiver.refused == 0
 
 
 def test_frames_that_their_owner_refuses_are_counted() -> None:

@@ -282,3 +282,24 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(JournalError, match=r"checkpoint\.jsonl is damaged or no manifest"):
         Journal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere/{}", "{}/../{}", "\x1b[2J", "\ud800", "x" * 5_000])
+def test_a_manifest_that_names_a_file_elsewhere_has_none_read_or_removed(
+    name: str, tmp_path: Path
+) -> None:
+    journal, elsewhere = tmp_path / "journal", tmp_path / "elsewhere"
+    write(elsewhere)
+    write(journal)
+    before = {path: path.read_bytes() for path in elsewhere.rglob("*.parquet")}
+    manifest = sorted(Layout(journal).manifests.glob("*.json"))[0]
+    content = json.loads(manifest.read_bytes())
+    manifest.write_text(json.dumps({**content, "name": name.replace("{}", content["name"])}))
+    uses: list[Callable[[], object]] = [
+        lambda: list(Journal(journal).read()),
+        lambda: compact(journal),
+    ]
+    for use in uses:
+        with pytest.raises(JournalError, match=r"\.json is damaged or no manifest"):
+            use()
+    assert {path: path.read_bytes() for path in elsewhere.rglob("*.parquet")} == before

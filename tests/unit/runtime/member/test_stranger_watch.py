@@ -8,10 +8,12 @@ from ringcast.core.model.view import View, ViewId
 from ringcast.runtime.member.stranger_watch import (
     DRAIN_SECONDS,
     FLOOD_DATAGRAMS,
+    FLOOD_SECONDS,
     HOLD_SECONDS,
+    SEALED_FLOOD_DATAGRAMS,
     StrangerWatch,
 )
-from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE
+from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE, SEALED_SAMPLE
 
 A, B = Address(1), Address(2)
 
@@ -24,11 +26,12 @@ def view(number: int, *members: Address) -> View:
 class Watched:
     """A watch, and what it asked the kernel for."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_closed: bool = False) -> None:
         self.counters: Counter[str] = Counter()
         self.asked: list[Sequence[Address]] = []
         self.heavy: list[bool] = []
-        self.watch = StrangerWatch(self.counters, self.ask)
+        self.refused = 0
+        self.watch = StrangerWatch(self.counters, self, self.ask, is_closed)
 
     def ask(self, members: Sequence[Address], is_heavy: bool) -> None:
         self.asked.append(members)
@@ -87,3 +90,31 @@ def test_what_arrived_before_the_kernel_sampled_is_no_flood_of_what_groups_form_
         watched.hear(FLOOD_DATAGRAMS, 10.0 + 0.1 * step, one)
     watched.hear(FLOOD_DATAGRAMS // SAMPLE, 10.2 + DRAIN_SECONDS, one)
     assert watched.heavy == [False]
+
+
+def test_datagrams_that_are_not_right_count_as_those_of_strangers() -> None:
+    watched, one = Watched(), view(1, A, B)
+    for step in range(4):
+        watched.refused += FLOOD_DATAGRAMS
+        watched.watch.look(one, 10.0 + 0.1 * step)
+    assert watched.asked == [one.members]
+
+
+def test_what_no_key_opens_is_a_flood_of_a_closed_group() -> None:
+    watched, one = Watched(is_closed=True), view(1, A, B)
+
+    def hear(count: int, now: float) -> None:
+        watched.refused += count
+        watched.watch.look(one, now)
+
+    for step in range(9):  # What an open group calls a flood.
+        hear(FLOOD_DATAGRAMS, 1.0 + FLOOD_SECONDS * step)
+    assert watched.asked == []
+    for step in range(20):
+        hear(SEALED_FLOOD_DATAGRAMS, 10.0 + 0.1 * step)
+    assert watched.heavy == [False], "joiners are sampled once, and never twice"
+    for step in range(20):  # The sample of a flood that goes on.
+        hear(SEALED_FLOOD_DATAGRAMS // SEALED_SAMPLE, 13.0 + 0.4 * step)
+    assert watched.asked == [one.members]
+    hear(0, 30.0 + HOLD_SECONDS)
+    assert watched.asked == [one.members, ()]

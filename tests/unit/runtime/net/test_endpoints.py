@@ -103,6 +103,15 @@ def test_what_to_bind_to() -> None:
         bind_host("nowhere0", "")
 
 
+@pytest.mark.parametrize("text", ["\x1b[2J", "\ud800", "a\0b", "x" * 5_000])
+def test_a_wrong_text_is_shown_short_and_steers_no_terminal(text: str) -> None:
+    for refuse in (lambda: bind_host(text, ""), lambda: split_endpoint(f"{text}:x")):
+        with pytest.raises(ConfigError) as caught:
+            refuse()
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 300
+
+
 def test_a_member_advertises_its_bound_or_given_host() -> None:
     assert advertised_host("10.1.2.3", "127.0.0.1") == "10.1.2.3"
     assert advertised_host("0.0.0.0", "127.0.0.1") == "127.0.0.1"

@@ -15,6 +15,7 @@ from ringcast.runtime.net.own_filter import (
     HEAVY_SAMPLE,
     MEMBERS_MAX,
     SAMPLE,
+    SEALED_SAMPLE,
     drop_foreign,
     drop_own,
     sample_strangers,
@@ -108,6 +109,17 @@ def test_in_a_flood_of_what_groups_form_with_members_pass_and_few_of_these(
     assert passes(sock, control(member, LEAVE))
     count = sum(passes(sock, control(stranger, LEAVE)) for _ in range(4_096))
     assert 0 < count < 4_096 // HEAVY_SAMPLE * 4, "a share of 1/32, by chance"
+
+
+def test_in_a_flood_of_a_closed_group_members_pass_and_a_share_of_joiners(
+    sock: socket.socket,
+) -> None:
+    joiner, member = Address(2**40 + 1), Address(2**40 + 7)
+    assert sample_strangers(sock, ME, (OURS, NEXT), [member], is_sealed=True)
+    for group in (OURS, NEXT):
+        assert passes(sock, datagram(group, member))
+        count = sum(passes(sock, datagram(group, joiner)) for _ in range(1_024))
+        assert 512 < count * SEALED_SAMPLE < 2_048, "a share of 1/8, by chance"
 
 
 def test_a_filter_says_that_there_are_too_many_members(sock: socket.socket) -> None:

@@ -19,7 +19,7 @@ from ringcast.core.wire.frames import Data
 from ringcast.core.wire.layout import FRAGMENT_HEADER_SIZE, HEADER_SIZE
 from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.placement import Placement
-from ringcast.core.wire.segments import one_by_one
+from ringcast.core.wire.segments import Segments, one_by_one
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.offload import coalesce
 from ringcast.runtime.net.own_filter import drop_own
@@ -84,6 +84,45 @@ def test_a_process_outside_the_view_is_answered_where_it_is_heard() -> None:
         finally:
             a.close()
             b.close()
+
+
+def test_no_words_of_a_stranger_have_its_answer_sent_to_a_third_process() -> None:
+    """Neither a datagram in another name from the same place, nor what it said of itself before."""
+    a, b = UdpTransport(Udp(multicast="")), UdpTransport(Udp(multicast=""))
+    first, second, third = (Address(OTHER + number) for number in range(3))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as victim:
+        victim.bind(("127.0.0.1", 0))
+        victim.setblocking(False)
+        there = f"127.0.0.1:{victim.getsockname()[1]}"
+        a.open(ME, 7)
+        b.open(first, 7)
+        try:
+            a.learn(Peer(third, "named by another one", there), is_claim=True)
+            b.send([datagram(a.endpoint, name, b"?") for name in (first, second, third)], ())
+            received(a, 3)
+            for name in (first, second, third):
+                a.learn(Peer(name, "b", there), is_claim=True)
+            a.send([datagram(name, ME, b"!") for name in (first, second, third)], ())
+            assert [data[-1:] for data in received(b, 3)] == [b"!"] * 3
+            with pytest.raises(BlockingIOError):
+                victim.recv(100)
+        finally:
+            a.close()
+            b.close()
+
+
+def test_each_segment_of_a_stranger_is_looked_at() -> None:
+    a, place = UdpTransport(Udp(multicast="")), ("127.0.0.1", 9)
+    names = [Address(OTHER + number) for number in range(3)]
+    heads = [b"".join(datagram(None, name).buffers) for name in names]
+    a.open(ME, 7)
+    try:
+        a._on_segments(Segments(b"".join(heads), len(heads[0])), place)
+        for name in names:
+            a.learn(Peer(name, "", "127.0.0.1:10"), is_claim=True)
+        assert [a._peers.get(name) for name in names] == [place] * 3
+    finally:
+        a.close()
 
 
 def test_datagrams_of_all_shapes_arrive() -> None:

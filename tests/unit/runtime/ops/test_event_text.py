@@ -18,7 +18,6 @@ from ringcast.runtime.ops.event_text import (
     JsonEventWriter,
     Names,
     TextEventWriter,
-    printable,
     sentence,
 )
 
@@ -96,11 +95,6 @@ def test_an_event_is_a_record_for_programs() -> None:
     assert told[9] == {"type": "expelled", "view": "1@a", "reason": "silence"}
     assert told[11] == {"type": "progress", "sender": "ann", "message": 3, "done": 10, "total": 20}
     assert told[-1] == {"type": "left"}
-
-
-def test_text_that_would_steer_a_terminal() -> None:
-    assert printable("plain ü\tand tab") == "plain ü\tand tab"
-    assert printable("\x1b]0;x\x07\r\n\u202e") == r"\x1b]0;x\x07\r\n\u202e"
 
 
 def test_a_reason_that_a_member_sent_cannot_control_the_terminal() -> None:

@@ -71,6 +71,8 @@ def test_a_port_that_cannot_be_had_is_said_before_anything_is_joined() -> None:
         sync.join(group_name(), memory(), metrics=70_000)
     with pytest.raises(ringcast.ConfigError, match='"nowhere" is not an endpoint'):
         sync.join(group_name(), memory(), metrics="nowhere")
+    with pytest.raises(ringcast.ConfigError, match="is not the name of a host"):
+        sync.join(group_name(), memory(), metrics="é" * 80 + ":9")
 
 
 def test_a_member_can_be_scraped_and_asked_for_as_long_as_it_lives(
