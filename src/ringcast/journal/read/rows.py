@@ -152,6 +152,8 @@ def place_of(root: Root, name: str) -> Place:
 def open_segment(root: Root, name: str) -> pq.ParquetFile:
     """The Parquet file of a segment, which has a recorder's columns."""
     path = place_of(root, name)
+    if isinstance(path, Path) and path.exists() and not path.is_file():
+        raise _damaged(path)  # Opening a pipe would wait for its other end.
     try:
         source = path if isinstance(path, Path) else store_at(str(root)).open(f"{name}.parquet")
         file = open_bounded(source, MESSAGE_BYTES_MAX)
