@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -42,6 +42,8 @@ JAVA_NAMES = re.compile(r"\b([a-z]\w*\.)+[\w$]*(Exception|Error): ")
 """The class of an error in Java, which stands before its sentence."""
 NO_STORE = ("ClassNotFoundException", "No FileSystem for scheme")
 """How Spark says that it has no code for a store."""
+LOST = (Py4JNetworkError, ConnectionError)
+"""What calls raise when Spark's Java is gone."""
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 """Makes Spark compare the checksums of pages where there are any."""
 
@@ -180,6 +182,11 @@ def explained(path: str | Path) -> Iterator[None]:
     """Raise ConfigError, in one sentence, where Spark fails at the traces in this place."""
     try:
         yield
+    except LOST as error:
+        raise ConfigError(
+            f"Spark ended while it read the traces in {path}: it was killed, or this machine ran "
+            "out of memory. Free some and audit again, or name a cluster with --master."
+        ) from error
     except (PySparkException, Py4JError) as error:
         raise blame(path, error) from error
 

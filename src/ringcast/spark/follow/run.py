@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -23,7 +23,7 @@ from ringcast.spark.follow.page import follow_page
 from ringcast.spark.follow.stream import GRACE, audit_stream, check_grace
 from ringcast.spark.follow.warm_up import warm_up
 from ringcast.spark.session import session
-from ringcast.spark.traces import blame
+from ringcast.spark.traces import LOST, blame, explained
 from ringcast.trace.compaction.lock import reading
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
 from ringcast.trace.rules import Rules
@@ -121,13 +121,14 @@ def follow(
         spark = running or _session(request.master)
     try:
         local = [] if "://" in request.directory else [Path(request.directory)]
-        with reading(local):
+        with reading(local), explained(request.directory):
             if running is None:
                 warm_up(spark, request.rules, stop)
             return _Following(request, say, alarms).run(spark, checkpoint, stop)
     finally:
         if running is None:
-            spark.stop()
+            with suppress(*LOST):
+                spark.stop()
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
 
