@@ -190,8 +190,7 @@ def test_an_audit_whose_java_is_killed_has_no_verdict(
                 kill([pid for pid in all_java() if below(pid, [running.pid])])
         assert running.wait(WAIT) == 2, said
     assert "Spark ended while it read the traces in" in said[-1]
-    if not options:  # A thread of PySpark's own prints one while a query runs.
-        assert "Traceback" not in "".join(said)
+    assert "Traceback" not in "".join(said)
 
 
 def all_java() -> list[int]:

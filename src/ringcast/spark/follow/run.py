@@ -119,6 +119,8 @@ def follow(
         say(f"Starting Spark on {request.master or 'this machine'} ...")
     with _java_says_to(checkpoint.with_name(".spark.log")) if running is None else nullcontext():
         spark = running or _session(request.master)
+    if running is None:
+        _quiet(spark)
     try:
         local = [] if "://" in request.directory else [Path(request.directory)]
         with reading(local), explained(request.directory):
@@ -140,6 +142,12 @@ def _session(master: str | None) -> SparkSession:
         return session(master)
     conf: dict[str, Any] = {"spark.sql.shuffle.partitions": max(1, (os.cpu_count() or 1) // 2)}
     return session(**conf)
+
+
+def _quiet(spark: SparkSession) -> None:
+    """Let a thread of PySpark print no traceback when Java is gone: calls raise it as well."""
+    if (server := getattr(spark.sparkContext, "_accumulatorServer", None)) is not None:
+        server.handle_error = lambda *_: None
 
 
 class _Following:
