@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import ringcast.spark as rs
-from ringcast.errors import ConfigError
+from ringcast.cli.main import main
+from ringcast.errors import ConfigError, LocalError
+from ringcast.spark import audit_directory
 from ringcast.spark.audit.report_text import verdict
 from ringcast.spark.traces import blame
 from ringcast.trace.check import check
@@ -56,6 +58,19 @@ def below_a_colon(place: Path) -> None:
     (place / "b.parquet").rename(place / "12:00" / "b.parquet")
 
 
+def only_in_a_name(place: Path) -> None:
+    """Of two files, one as Spark writes it with `partitionBy("member")`."""
+    (place / "member=1").mkdir()
+    (place / "a.parquet").rename(place / "member=1" / "a.parquet")
+    rewritten(place / "member=1" / "a.parquet", lambda t: t.drop_columns(["member"]))
+
+
+def beside_a_name(place: Path) -> None:
+    """A file without a column that the directory of another file names."""
+    only_in_a_name(place)
+    rewritten(place / "b.parquet", lambda t: t.drop_columns(["member"]))
+
+
 REFUSED: dict[str, tuple[Spoil, str]] = {
     "cut short": (
         lambda place: os.truncate(place / "b.parquet", 500),
@@ -82,6 +97,12 @@ REFUSED: dict[str, tuple[Spoil, str]] = {
         r"12:00\.parquet has a colon in its name: rename it",
     ),
     "a colon on the way": (below_a_colon, r"b\.parquet has a colon in its name: rename it"),
+    "a column in the name of one directory": (
+        only_in_a_name,
+        r"member=1/a\.parquet has the column 'member' only in the name of its directory, and "
+        r".*b\.parquet in the file: audit files of one kind only",
+    ),
+    "a column in no name": (beside_a_name, r"b\.parquet .*: it has no column 'member'"),
     "narrow numbers": (
         of_type("seqno", pa.int32()),
         r"b\.parquet .*: its column 'seqno' is of another type, int32 for int64",
@@ -153,6 +174,73 @@ def test_of_many_files_the_last_one_is_looked_at_too(tmp_path: Path) -> None:
         (place / f"a{number:04}.parquet").write_bytes(content)
     os.truncate(place / "b.parquet", 500)
     assert str(blame(place, ValueError("Spark's words"))).startswith(f"{place / 'b.parquet'} is")
+
+
+def test_words_of_java_are_left_out() -> None:
+    def told(said: str) -> str:
+        return str(blame("s3a://bucket/trace", ValueError(said)))
+
+    lacking = "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class S3A not found"
+    assert told(lacking).startswith("Spark cannot read s3a:// here: give it the package for that")
+    said = "An error occurred while calling o1.load.\n: java.io.IOException: no route to the store"
+    assert told(said).endswith(
+        "could not read the traces in s3a://bucket/trace: no route to the store"
+    )
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """The exit status of a command, and what it prints."""
+    status = main(["audit", *words])
+    captured = capsys.readouterr()
+    return status, captured.out + captured.err
+
+
+def test_only_a_broken_guarantee_has_exit_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(write_two(tmp_path / "trace"))
+    assert printed(capsys, "") == (
+        2,
+        "ringcast audit: the directory of the traces is empty: name it\n",
+    )
+    status, told = printed(capsys, trace, "--skew", "1e300")
+    assert (status, told.splitlines()[-1]) == (
+        2,
+        "ringcast audit: --skew is 1e+300: give 0 to 1,000,000,000 seconds",
+    )
+    status, told = printed(capsys, trace, "--follow", "--grace", "1e300")
+    assert (status, "the grace is 1e+300: give 0 to 604,800 seconds" in told) == (2, True)
+    for error in (
+        LocalError("another session runs"),
+        OSError(28, "the disk is full"),
+        MemoryError(),
+    ):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(audit_directory, "audit_directory", fail)
+        status, told = printed(capsys, trace)
+        assert status == 2, told
+        assert told.startswith("ringcast audit: there is no verdict: ")
+
+
+def test_names_cannot_change_the_terminal(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The session goes on after the command."""
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    names = ("ann", "\x1b]0;evil\x07\u202e\nCLEAN: every guarantee held")
+    rows = [r._replace(names=names) if r.kind == "view" else r for r in two_members()[:-1]]
+    write_rows(tmp_path / "a.parquet", [row for row in rows if row.kind != "delivered"])
+    status, told = printed(capsys, str(tmp_path))
+    assert status == 1
+    assert "\\x1b]0;evil" in told
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+    assert "\nCLEAN" not in told
 
 
 def test_a_trace_without_rows_is_not_clean(spark: SparkSession, tmp_path: Path) -> None:

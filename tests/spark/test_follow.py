@@ -19,9 +19,11 @@ import ringcast.spark as rs
 from ringcast.errors import ConfigError
 from ringcast.spark.follow import run
 from ringcast.spark.follow.stream import AUDIT_ROWS
+from ringcast.spark.follow.warm_up import warm_up
 from ringcast.trace.check import check
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
 from ringcast.trace.judging.history import History
+from ringcast.trace.rules import Rules
 from ringcast.trace.schema import DELIVERED, Row, signed
 from ringcast.trace.table import write_rows
 from tests.spark.support import PAUSE, WAIT, until
@@ -150,6 +152,12 @@ def test_a_file_that_is_no_trace_is_named_and_can_be_moved_away(
     (followed.trace / "x.parquet").unlink()
     outcome = run.follow(request, lambda line: None, AllJudged(alarms, len(views)), spark)
     assert (outcome.violations, outcome.views) == (len(check(rows)), len(views))
+
+
+def test_a_warm_up_ends_when_its_view_is_judged_and_leaves_nothing(spark: SparkSession) -> None:
+    """Nothing else ends it here, and its query, which has timers, would go on by itself."""
+    warm_up(spark, Rules(), Event())
+    assert not [query.name for query in spark.streams.active]
 
 
 def test_a_query_that_ends_without_a_word_is_a_failure(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_batches_and_streams_read_what_was_uploaded(
     assert rows(frame) == expected(7, 1, 30) + expected(8, 1, 10)
     assert rows(frame.where("sender = 8")) == expected(8, 1, 10)
     assert rows(rs.journal(source, url)) == rows(frame)
+    of_eight = rs.journal(source, url, sender=8, seqno=(4, None))
+    assert rows(of_eight) == expected(8, 4, 10)
+    assert of_eight.rdd.getNumPartitions() == 1, "the other segments are not read"
     assert stream() == rows(frame)
     assert upload(journal, url).segments == 0
 

@@ -19,7 +19,7 @@ from ringcast.errors import ConfigError, LocalError
 from ringcast.spark.java import find_java, java_home
 from ringcast.spark.jobs import described
 from ringcast_bench.audit.trace import generate
-from tests.spark.support import WAIT, until
+from tests.spark.support import WAIT, below, kill, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -172,3 +172,35 @@ def test_an_interrupt_while_spark_starts_leaves_nothing_behind(tmp_path: Path) -
         _, said = running.communicate(timeout=WAIT)
     assert running.returncode == 130
     assert "\tat " not in said
+
+
+@pytest.mark.parametrize("options", [(), ("--follow",)], ids=["whole", "follow"])
+def test_an_audit_whose_java_is_killed_has_no_verdict(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    generate(tmp_path, 50, 2)
+    command = [sys.executable, "-m", "ringcast", "audit", str(tmp_path), *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True) as running:
+        assert running.stdout is not None
+        said = list[str]()
+        for line in running.stdout:
+            said.append(line)
+            if line.startswith(("Auditing", "Following")):
+                kill([pid for pid in all_java() if below(pid, [running.pid])])
+        assert running.wait(WAIT) == 2, said
+    assert "Spark ended while it read the traces in" in said[-1]
+    assert "Traceback" not in "".join(said)
+
+
+def all_java() -> list[int]:
+    """Every process of Spark's Java on this machine."""
+    found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in found if b"org.apache.spark" in command_line(pid)]
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # It has ended meanwhile.
+        return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from ringcast.journal import Journal, JournalWriter
 from ringcast.journal.format.layout import Layout, stem_of
 from ringcast.journal.write.retention import remove
 from ringcast.spark.options import SourceOptions
-from ringcast.spark.source import SCHEMA
+from ringcast.spark.source import SCHEMA, JournalReader
 from tests.spark.support import WAIT, Table, fill, rows
 from tests.unit.journal.support import FaultyFiles, Row, append, expected
 
@@ -116,6 +117,45 @@ class TestBatch:
         assert frame.rdd.getNumPartitions() == 3
         assert rows(frame) == expected(7, 1, 7)
 
+    def test_options_leave_out_segments_and_rows(
+        self, source: SparkSession, journal: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Each segment that is read is a partition, and the log of the planner counts them."""
+        caplog.set_level(logging.INFO, "ringcast.spark")
+        with JournalWriter(journal, "prices", 1) as writer:
+            for sender in range(1, 11):
+                for first in (1, 6):
+                    at = sender * 60_000_000 + first * 1_000_000
+                    payloads = [b"x"] * 5
+                    writer.append(1, 1, sender, first, payloads, sent_at=at, delivered_at=at + 5)
+                writer.seal()
+        asked: list[tuple[dict[str, str], int, int]] = [
+            ({}, 10, 100),
+            ({"sender": "7"}, 1, 10),
+            ({"sender": "2, 3,99", "seqno": "9.."}, 2, 4),
+            ({"group": "other"}, 0, 0),
+            ({"sent_at": "1970-01-01T00:09:06.."}, 2, 15),
+            ({"delivered_at": "..1970-01-01T00:01:01.000005+00:00"}, 1, 5),
+            ({"Sent_At": "1970-01-01T00:05..1970-01-01T00:05:01", "SENDER": "5"}, 1, 5),
+        ]
+        for options, segments, count in asked:
+            frame = source.read.format("ringcast").options(**options).load(str(journal))
+            assert frame.count() == count, options
+            assert len(frame.select("payload").collect()) == count, options
+            given = SourceOptions.of({"path": str(journal), **options})
+            assert len(JournalReader(given, ["seqno"]).partitions()) == segments, options
+            assert caplog.messages[-1] == f"reading {segments} of 10 segments"
+        both = source.read.format("ringcast").option("sender", 7).load(str(journal))
+        other = source.read.format("ringcast").option("sender", 8).load(str(journal))
+        assert both.unionAll(other).groupBy("sender").count().collect() == [(7, 10), (8, 10)]
+        source.sql(f"CREATE TABLE of_seven USING ringcast OPTIONS (path '{journal}', sender '7')")
+        try:
+            assert source.table("of_seven").select("sender").distinct().collect() == [(7,)]
+        finally:
+            source.sql("DROP TABLE of_seven")
+        with pytest.raises(PySparkException, match="the option sender is for messages: leave it"):
+            source.read.format("ringcast").options(table="members", sender=7).load(str(journal))
+
     def test_sql_reads_a_view_of_it(self, source: SparkSession, journal: Path) -> None:
         with JournalWriter(journal, "prices", 1) as writer:
             fill(writer, 7, 1, 20)
@@ -199,6 +239,8 @@ class TestOptions:
             ("maxRowsPerBatch", "9" * 19, "maxRowsPerBatch is '9+': give a whole number above 0"),
             ("startingOffsets", '{"prices": 7}', "startingOffsets is .*: give earliest, latest"),
             ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe': give true or false"),
+            ("sender", "ann", "sender is 'ann': give an address as a number, or several: 7,8"),
+            ("sent_at", "monday", r"sent_at is 'monday': give 2026-01-31T12:00\.\. or "),
         ],
     )
     def test_a_wrong_value_is_told(self, name: str, value: str, sentence: str) -> None:
@@ -277,6 +319,18 @@ class TestStream:
         assert [number for number, _ in seen] == [0, 1, 1, 2]
         assert seen[1] == seen[2]
         assert seen[0][1] + seen[2][1] + seen[3][1] == expected(7, 1, 30)
+
+    def test_a_stream_of_one_sender_goes_on_past_the_others(
+        self, source: SparkSession, journal: Path
+    ) -> None:
+        table = Table(source, journal, sender=8, maxRowsPerBatch=20)
+        with JournalWriter(journal, "prices", 1) as writer:
+            fill(writer, 7, 1, 50)
+            fill(writer, 8, 1, 30)
+            assert sum(table.run()) == 30
+            fill(writer, 8, 31, 35)
+            assert sum(table.run()) == 5
+        assert table.rows() == expected(8, 1, 35)
 
     def test_what_retention_took_is_an_error_unless_asked_for(
         self, source: SparkSession, journal: Path

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringcast.cli.numbers import whole
+from ringcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from ringcast.journal.write.compact import Compacted
@@ -39,6 +40,8 @@ def run(arguments: Namespace) -> int:
     from ringcast.journal.write.compact import compact
     from ringcast.trace.compaction.compact import compact_traces, has_traces
 
+    if not arguments.journal:
+        raise ConfigError("the directory to compact is empty: name it")
     root = Path(arguments.journal)
     if root.is_dir() and not Layout(root).manifests.is_dir() and has_traces(root):
         joined = compact_traces(root, target_bytes=arguments.target_bytes)

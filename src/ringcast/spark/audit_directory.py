@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.audit import Report, audit
 from ringcast.spark.jobs import described
 from ringcast.spark.session import session
-from ringcast.spark.traces import explained, find_traces, read_trace
+from ringcast.spark.traces import LOST, explained, find_traces, read_trace
 from ringcast.trace.compaction.lock import reading
 from ringcast.trace.rules import Rules
 
@@ -55,7 +56,8 @@ def _audit(request: AuditRequest, say: Say, running: SparkSession | None) -> Rep
             return report
     finally:
         if running is None:
-            spark.stop()
+            with suppress(*LOST):
+                spark.stop()
 
 
 def check_place(directory: str, say: Say) -> set[Path]:

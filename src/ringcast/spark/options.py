@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from ringcast import presets
 from ringcast.errors import ConfigError
+from ringcast.journal.read.conditions_text import CONDITIONS, parse_conditions
+from ringcast.journal.read.prune import Conditions
 from ringcast.journal.read.start import EARLIEST, StartingPoint, parse_start
 from ringcast.runtime.net.endpoints import split_endpoint
 from ringcast.spec import StackSpec
@@ -36,6 +38,8 @@ class SourceOptions:
     """`maxPartitions`: one per segment up to here; beyond, segments share one, since tasks cost."""
     fail_on_loss: bool = True
     """`failOnDataLoss`: whether a query stops when retention was quicker than it."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """`group`, `sender`, `seqno`, `sent_at`, `delivered_at`: only the messages that are so."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
@@ -46,14 +50,19 @@ class SourceOptions:
                 "the option path is missing: give the journal's directory to load(), or create a "
                 "table with LOCATION 'journal/' and without columns"
             )
+        table = _table(given)
+        asked = [name for name in CONDITIONS if name in given]
+        if asked and table != TABLES[0]:
+            raise ConfigError(f"the option {asked[0]} is for messages: leave it out for {table}")
         return cls(
             path=_place(given["path"]),
-            table=_table(given),
+            table=table,
             max_rows=_positive(given, "maxRowsPerBatch"),
             max_bytes=_positive(given, "maxBytesPerBatch"),
             start=parse_start(given.get("startingoffsets", EARLIEST)),
             max_partitions=_positive(given, "maxPartitions") or cls.max_partitions,
             fail_on_loss=_boolean(given, "failOnDataLoss", cls.fail_on_loss),
+            conditions=parse_conditions(given),
         )
 
 
@@ -209,6 +218,7 @@ SECONDS_MAX = 1_000_000_000
 NAMES = (
     *("path", "maxRowsPerBatch", "maxBytesPerBatch", "startingOffsets"),
     *("maxPartitions", "failOnDataLoss", "table"),
+    *CONDITIONS,
 )
 TABLES = ("messages", "members")
 """What a journal has to read."""

@@ -6,6 +6,7 @@ slices and yields Arrow batches. Nothing is shared between the two but what a pa
 
 The reader takes no filters from Spark, which keeps one plan per DataFrame of a source in Python: a
 second query over the same DataFrame would get the rows that the first one's filters had left.
+Conditions are options instead, which belong to the DataFrame.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from ringcast.journal.format.errors import DataLost
 from ringcast.journal.format.layout import journal_at
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.read.plan import Slice, assign
+from ringcast.journal.read.prune import prune
 from ringcast.journal.read.remote import open_journal
 from ringcast.journal.read.stream import JournalStream, Offset
 from ringcast.spark.catalog import is_table, options_in, table_options, with_options
@@ -214,8 +216,11 @@ def _columns(schema: StructType, whole: StructType = SCHEMA) -> list[str]:
 
 
 def _partitions(slices: Sequence[Slice], options: SourceOptions) -> list[InputPartition]:
-    """One a slice, or as many as the options allow with their neighbours together."""
-    parts = [SegmentPart(s.segment.name, None if s.whole else s.senders) for s in slices]
+    """One per slice that can match the conditions, or as many as the options allow, with their
+    neighbours together."""
+    kept = prune(slices, options.conditions)
+    log.info("reading %d of %d segments", len(kept), len(slices))
+    parts = [SegmentPart(s.segment.name, None if s.whole else s.senders) for s in kept]
     number = min(len(parts), options.max_partitions)
     bounds = [len(parts) * i // number for i in range(number + 1)] if number else []
     return [JournalPartition(parts[a:b]) for a, b in pairwise(bounds)]
@@ -226,11 +231,12 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     from ringcast.journal.read.rows import read_rows
 
+    conditions = options.conditions
     # With nothing to read Spark makes up a partition of its own.
     parts = partition.parts if isinstance(partition, JournalPartition) else ()
     for part in parts:
         try:
-            yield from read_rows(options.path, part.segment, part.senders, columns)
+            yield from read_rows(options.path, part.segment, part.senders, columns, conditions)
         except DataLost:
             if options.fail_on_loss:
                 raise

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from ringcast.errors import ConfigError
 from ringcast.journal.format.layout import Layout
+from ringcast.journal.read.conditions_text import TIMES, conditions_text
 from ringcast.journal.read.plan import Slice, assign
 from ringcast.journal.read.prune import ANY, NUMBERS, Conditions, prune
 from ringcast.journal.read.reader import Journal
@@ -32,7 +33,6 @@ log = logging.getLogger("ringcast.spark")
 Value = int | str | datetime
 Asked = Value | Collection[Value] | tuple[Value | None, Value | None]
 """A value, several, or the first and the last."""
-TIMES = ("sent_at", "delivered_at")
 ASKED = ("group", *NUMBERS)
 
 TAKEN = {"file": pa.string(), **tables.longs("of", "first", "last")}
@@ -52,7 +52,8 @@ def journal(spark: SparkSession, path: str | Path, **asked: Asked) -> DataFrame:
     conditions, filters = _conditions(asked)
     place = SourceOptions.of({"path": str(path)}).path
     if isinstance(place, str):
-        return _where(spark.read.format("ringcast").load(place), filters)
+        options = conditions_text(conditions)
+        return _where(spark.read.format("ringcast").options(**options).load(place), filters)
     found = Journal(place)
     slices, _ = assign(found.segments, found.cover)
     kept = {part.segment.name for part in prune(slices, conditions)}

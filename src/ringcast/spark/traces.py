@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import glob, has_magic
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -37,6 +38,12 @@ TEXTS = (pa.large_string(), pa.string_view())
 """Other types of Arrow for what Parquet has as a text."""
 EMPTY_WORDS = ("An error occurred while calling", "Traceback", "JVM stacktrace")
 """How lines of an error begin that say nothing."""
+JAVA_NAMES = re.compile(r"\b([a-z]\w*\.)+[\w$]*(Exception|Error): ")
+"""The class of an error in Java, which stands before its sentence."""
+NO_STORE = ("ClassNotFoundException", "No FileSystem for scheme")
+"""How Spark says that it has no code for a store."""
+LOST = (Py4JNetworkError, ConnectionError)
+"""What calls raise when Spark's Java is gone."""
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 """Makes Spark compare the checksums of pages where there are any."""
 
@@ -56,7 +63,6 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
     found = find_traces(place)
     if found.ignored:
         log.warning("%s", found.left_out())
-    hive = found.hive_keys()
     above = found.above
     for file in found.files:
         if not file.is_file():
@@ -65,10 +71,9 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
             raise ConfigError(f"{file} has a colon in its name: rename it, Spark cannot read it.")
         if is_damaged(file):
             raise damage(file)
-    for file in found.files[:FOOTERS_MAX]:
-        check_columns(file, hive)
+    in_names = _columns_in_names(found.files[:FOOTERS_MAX])
     reader = spark.read.schema(TRACE).options(**CHECKED, pathGlobFilter=f"*{SUFFIX}")
-    if _are_only_in_names(hive & set(TRACE.names), found.files):
+    if in_names:
         base = _base(found.roots)
         reader = reader.option("basePath", str(base))
     else:
@@ -103,12 +108,6 @@ class FoundTraces(NamedTuple):
         """Where the files are."""
         return {file.parent for file in self.files}
 
-    def hive_keys(self) -> set[str]:
-        """The keys of directories that are called key=value."""
-        parents = {file.parent for file in self.files}
-        parts = {part for parent in parents for part in parent.parts}
-        return {part.partition("=")[0] for part in parts if "=" in part}
-
     def left_out(self) -> str:
         """A sentence about the files that are not read."""
         names = ", ".join(str(file) for file in self.ignored[:3])
@@ -141,10 +140,28 @@ def find_traces(place: str) -> FoundTraces:
     return FoundTraces(roots, [file for file in files if file not in double], ignored, double)
 
 
-def _are_only_in_names(keys: set[str], files: list[Path]) -> bool:
-    """Whether some columns stand in the names of directories, and not in the files: Spark wrote
-    them so. Where files have them, a directory such as member=ann is only called so."""
-    return any(keys - set(pq.read_schema(file).names) for file in files[:FOOTERS_MAX] if keys)
+def _columns_in_names(files: list[Path]) -> set[str]:
+    """The columns that only the names of directories have, key=value, as Spark writes them. Where
+    the files have them, a directory such as member=ann is only called so.
+
+    Raises ConfigError for a file that is not a trace, and for files of which only some have such a
+    column: Spark would leave out the others.
+    """
+    found = dict[frozenset[str], Path]()
+    for file in files:
+        parts = [part.partition("=") for part in file.parent.parts]
+        keys = {key for key, is_key, _ in parts if is_key} & set(TRACE.names)
+        check_columns(file, keys)
+        found.setdefault(frozenset(keys - set(pq.read_schema(file).names if keys else ())), file)
+    if len(found) > 1:
+        (one, file), (other, another) = list(found.items())[:2]
+        column = min(one ^ other)
+        without, having = (file, another) if column in one else (another, file)
+        raise ConfigError(
+            f"{without} has the column '{column}' only in the name of its directory, and {having} "
+            "in the file: audit files of one kind only."
+        )
+    return set(next(iter(found), ()))
 
 
 def _base(roots: list[Path]) -> Path:
@@ -165,6 +182,11 @@ def explained(path: str | Path) -> Iterator[None]:
     """Raise ConfigError, in one sentence, where Spark fails at the traces in this place."""
     try:
         yield
+    except LOST as error:
+        raise ConfigError(
+            f"Spark ended while it read the traces in {path}: it was killed, or this machine ran "
+            "out of memory. Free some and audit again, or name a cluster with --master."
+        ) from error
     except (PySparkException, Py4JError) as error:
         raise blame(path, error) from error
 
@@ -177,7 +199,13 @@ def blame(path: str | Path, error: Exception, what: str = "read") -> ConfigError
         for file in find_traces(place).files:
             if not _is_whole(file):
                 return damage(file)
-    lines = [line.strip(": ") for line in str(error).splitlines()]
+    scheme = place.partition("://")[0]
+    if "://" in place and any(word in str(error) for word in NO_STORE):
+        return ConfigError(
+            f"Spark cannot read {scheme}:// here: give it the package for that store "
+            "(spark.jars.packages), or copy the traces to this machine."
+        )
+    lines = [JAVA_NAMES.sub("", line).strip(": ") for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(EMPTY_WORDS)]
     said = told[0] if told else type(error).__name__
     return ConfigError(f"Spark could not {what} the traces in {place}: {said}")

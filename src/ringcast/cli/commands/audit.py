@@ -8,9 +8,10 @@ import sys
 import threading
 from argparse import ArgumentParser, Namespace
 
-from ringcast.cli.numbers import number, whole
+from ringcast.cli.numbers import SECONDS_MAX, number, whole
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
-from ringcast.errors import ConfigError
+from ringcast.errors import ConfigError, RingcastError
+from ringcast.runtime.ops.event_text import printable
 from ringcast.trace.rules import Rules, rules_of
 
 
@@ -69,7 +70,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Run it; 0 when every guarantee held."""
+    """Run it; 0 when every guarantee held, and 1 only when one was broken.
+
+    Raises ConfigError for all that keeps it from a verdict.
+    """
+    if not arguments.directory:
+        raise ConfigError("the directory of the traces is empty: name it")
+    try:
+        return _audit(arguments)
+    except (ConfigError, BrokenPipeError, ModuleNotFoundError):
+        raise
+    except (RingcastError, OSError, MemoryError) as error:
+        told = str(error) or "this machine has too little memory"
+        raise ConfigError(f"there is no verdict: {told}") from error
+
+
+def _audit(arguments: Namespace) -> int:
     if arguments.follow:
         return _follow(arguments)
     for name in ("grace", "alarms", "idle"):
@@ -79,7 +95,7 @@ def run(arguments: Namespace) -> int:
     from ringcast.spark.audit_directory import AuditRequest, audit_directory
 
     def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
     request = AuditRequest(
         directory=arguments.directory,
@@ -92,10 +108,10 @@ def run(arguments: Namespace) -> int:
         print(json.dumps(plain(report) | {"report": arguments.report}, indent=2, default=str))
     else:
         for name, value in table(report).items():
-            print(f"{name + ':':<17}{value}")
+            print(f"{name + ':':<17}{printable(value)}")
         print(f"\n{verdict(report)}")
         for line in violations(report):
-            print(f"  {line}")
+            print(f"  {printable(line)}")
         if arguments.report:
             print(f"The report, with plots: {arguments.report}")
     return 1 if report.counts else 0
@@ -106,6 +122,9 @@ def _follow(arguments: Namespace) -> int:
     from ringcast.spark.follow.run import FollowRequest, follow
     from ringcast.spark.follow.stream import GRACE
 
+    idle = arguments.idle
+    if idle is not None and not 0 < idle <= SECONDS_MAX:
+        raise ConfigError(f"--idle is {idle:g}: give seconds above 0, up to {SECONDS_MAX:,}")
     stop = threading.Event()
 
     def end(*_: object) -> None:
@@ -114,7 +133,7 @@ def _follow(arguments: Namespace) -> int:
         stop.set()
 
     def say(line: str) -> None:
-        print(line, file=sys.stderr if arguments.json else sys.stdout, flush=True)
+        print(printable(line), file=sys.stderr if arguments.json else sys.stdout, flush=True)
 
     request = FollowRequest(
         directory=arguments.directory,
@@ -122,7 +141,7 @@ def _follow(arguments: Namespace) -> int:
         page=arguments.report,
         master=arguments.master,
         grace=GRACE if arguments.grace is None else arguments.grace,
-        idle=arguments.idle,
+        idle=idle,
         rules=_rules(arguments),
     )
     for number_of_signal in (signal.SIGINT, signal.SIGTERM):
@@ -140,8 +159,9 @@ def _rules(arguments: Namespace) -> Rules:
     changed = arguments.added or arguments.dropped or arguments.settings
     named = arguments.preset or arguments.spec or changed
     rules = rules_of(chosen_spec(arguments, "lan")) if named else Rules()
-    if arguments.skew < 0:
-        raise ConfigError(f"--skew is {arguments.skew:g}: give 0 or more seconds")
+    if not 0 <= arguments.skew <= SECONDS_MAX:
+        limits = f"0 to {SECONDS_MAX:,} seconds"
+        raise ConfigError(f"--skew is {arguments.skew:g}: give {limits}")
     if arguments.capacity is not None:
         if arguments.capacity < 1:
             raise ConfigError(f"--capacity is {arguments.capacity}: give at least 1")

@@ -130,6 +130,8 @@ def signed(address: int) -> int:
 
 def journal_at(directory: str | Path) -> Layout:
     """The journal in this directory; raises ConfigError, with what to do, when there is none."""
+    if not str(directory):
+        raise ConfigError("the directory of the journal is empty: name it")
     root = Path(directory)
     layout = Layout(root)
     if layout.manifests.is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,9 @@ from ringcast.journal.format.parquet_bounds import (
 )
 from ringcast.journal.format.spans import Spans
 from ringcast.journal.format.table import FIRST_SCHEMA, GROUP_BYTES_MAX, MICROSECONDS, SCHEMA
+from ringcast.journal.read.conditions_text import TIMES
 from ringcast.journal.read.plan import Slice
+from ringcast.journal.read.prune import Bounds, Conditions
 from ringcast.journal.read.reader import Root
 
 Place = Path | str
@@ -52,16 +54,25 @@ def read_rows(
     name: str,
     senders: Mapping[int, Spans] | None,
     columns: Sequence[str],
+    conditions: Conditions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a segment that these spans take, or all; see `read_slice`."""
+    """The rows of a segment that these spans take, or all; see `read_slice`.
+
+    `conditions` leave out rows by their times; what they say of the rest is in `senders`.
+    """
     there = located(root, name)
+    bounds = {} if conditions is None else conditions.bounds
+    times = [name for name in TIMES if name in bounds]
     with open_segment(root, there.name) as file:
         known = file.schema_arrow.names
-        needed = [n for n in known if n in columns or (senders is not None and n in KEYS)]
+        others = times if senders is None else (*times, *KEYS)
+        needed = [n for n in known if n in columns or n in others]
         for group, first, last in _row_groups(file, there):
             path = place_of(root, there.name)
             for batch in _batches(file, group, needed or KEYS, path, slice(first, last)):
                 taken = batch if senders is None else batch.filter(_mask(batch, senders))
+                for time in times:
+                    taken = taken.filter(_within(taken.column(time), bounds[time]))
                 if taken.num_rows:
                     yield _completed(taken, columns)
 
@@ -141,6 +152,8 @@ def place_of(root: Root, name: str) -> Place:
 def open_segment(root: Root, name: str) -> pq.ParquetFile:
     """The Parquet file of a segment, which has a recorder's columns."""
     path = place_of(root, name)
+    if isinstance(path, Path) and path.exists() and not path.is_file():
+        raise _damaged(path)  # Opening a pipe would wait for its other end.
     try:
         source = path if isinstance(path, Path) else store_at(str(root)).open(f"{name}.parquet")
         file = open_bounded(source, MESSAGE_BYTES_MAX)
@@ -214,6 +227,12 @@ def _mask(batch: pa.RecordBatch, senders: Mapping[int, Spans]) -> pa.BooleanArra
         inside = pc.and_(pc.greater_equal(seqno, first), pc.less_equal(seqno, last))
         mask = pc.or_kleene(mask, inside)
     return mask
+
+
+def _within(times: pa.Array[Any], bounds: Bounds) -> pa.BooleanArray:
+    """Which times lie within these bounds, as a null never does."""
+    first, last = (pa.scalar(bound, times.type) for bound in bounds)
+    return pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last))
 
 
 KEYS = ("sender", "seqno")

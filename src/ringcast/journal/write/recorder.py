@@ -140,6 +140,8 @@ def prepare(directory: str | Path) -> list[Segment]:
     Raises ConfigError for a directory that cannot be a journal, before a join; JournalError.
     """
     load_parquet()
+    if not str(directory):
+        raise ConfigError("the directory of the journal is empty: name it")
     there = Path(directory)
     try:
         if not there.exists():

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from ringcast.errors import ConfigError
@@ -120,7 +121,9 @@ class Uploader:
         """Upload one; False when it has gone since, by retention or compaction."""
         path = Layout(Path(self._journal.root)).segment(segment.name)
         try:
-            content = path.read_bytes()
+            found = path.stat()
+            # Opening a pipe would wait for its other end.
+            content = path.read_bytes() if S_ISREG(found.st_mode) else b""
         except FileNotFoundError:
             return False
         if len(content) != segment.bytes:

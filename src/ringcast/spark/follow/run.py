@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -20,9 +20,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ringcast.errors import ConfigError
 from ringcast.spark.follow.page import follow_page
-from ringcast.spark.follow.stream import GRACE, audit_stream
+from ringcast.spark.follow.stream import GRACE, audit_stream, check_grace
+from ringcast.spark.follow.warm_up import warm_up
 from ringcast.spark.session import session
-from ringcast.spark.traces import blame
+from ringcast.spark.traces import LOST, blame, explained
 from ringcast.trace.compaction.lock import reading
 from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
 from ringcast.trace.rules import Rules
@@ -106,6 +107,7 @@ def follow(
 
     Raises ConfigError for what can't be followed: no directory, a damaged file.
     """
+    check_grace(request.grace)
     if not Path(request.directory).is_dir() and "://" not in request.directory:
         raise ConfigError(
             f"There is no directory {request.directory}: make the one that members will trace to."
@@ -116,16 +118,36 @@ def follow(
     if running is None:
         say(f"Starting Spark on {request.master or 'this machine'} ...")
     with _java_says_to(checkpoint.with_name(".spark.log")) if running is None else nullcontext():
-        spark = running or session(request.master)
+        spark = running or _session(request.master)
+    if running is None:
+        _quiet(spark)
     try:
         local = [] if "://" in request.directory else [Path(request.directory)]
-        with reading(local):
+        with reading(local), explained(request.directory):
+            if running is None:
+                warm_up(spark, request.rules, stop)
             return _Following(request, say, alarms).run(spark, checkpoint, stop)
     finally:
         if running is None:
-            spark.stop()
+            with suppress(*LOST):
+                spark.stop()
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _session(master: str | None) -> SparkSession:
+    """On this machine each partition is a task per step and batch, and a batch has little to do. A
+    checkpoint keeps the number that it began with."""
+    if master is not None:
+        return session(master)
+    conf: dict[str, Any] = {"spark.sql.shuffle.partitions": max(1, (os.cpu_count() or 1) // 2)}
+    return session(**conf)
+
+
+def _quiet(spark: SparkSession) -> None:
+    """Let a thread of PySpark print no traceback when Java is gone: calls raise it as well."""
+    if (server := getattr(spark.sparkContext, "_accumulatorServer", None)) is not None:
+        server.handle_error = lambda *_: None
 
 
 class _Following:

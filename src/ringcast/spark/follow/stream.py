@@ -43,9 +43,19 @@ from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import Row
 
-STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE_STORE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # The default writes whole files of RocksDB for each batch, partition and step.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Where the state is, and how a batch commits it."""
 GRACE = 30.0
 """Seconds that members of a view have to be heard of, once the first has gone on."""
+
+GRACE_MAX = 7 * 24 * 3_600
+"""As long as a view is kept that no file mentions."""
 
 PARTS = "member long, view long, view_by long, body string"
 TEXTS = ("type", "what", "member_name", "guarantee", "cause")
@@ -78,8 +88,7 @@ def audit_stream(
     the session's state store to RocksDB, which the state by view needs. Raises ConfigError for
     what can't be followed.
     """
-    if not 0 <= grace < float("inf"):
-        raise ConfigError(f"the grace is {grace:g}: give 0 or more seconds")
+    check_grace(grace)
     place = str(path)
     if "://" not in place and not Path(place).is_dir():
         raise ConfigError(
@@ -89,7 +98,8 @@ def audit_stream(
         raise ConfigError(
             f"{place} was compacted, but not to the end: run `ringcast compact {place}` first."
         )
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
+    for key, value in STATE_STORE.items():
+        spark.conf.set(key, value)
     owed = Rules(**rules)
     options = {**CHECKED, "pathGlobFilter": f"*{SUFFIX}", "recursiveFileLookup": "true"}
     rows = spark.readStream.schema(TRACE).options(**options).parquet(place)
@@ -103,6 +113,12 @@ def audit_stream(
     return by_member.groupBy("view", "view_by").transformWithState(
         ViewProcessor(owed, round(grace * 1_000)), AUDIT_ROWS, "Append", "ProcessingTime"
     )
+
+
+def check_grace(grace: float) -> None:
+    """Raise ConfigError for a grace that timers cannot have."""
+    if not 0 <= grace <= GRACE_MAX:
+        raise ConfigError(f"the grace is {grace:g}: give 0 to {GRACE_MAX:,} seconds")
 
 
 def _parts(rules: Rules) -> Callable[[Batches], Iterator[pa.RecordBatch]]:

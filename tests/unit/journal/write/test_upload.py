@@ -1,6 +1,8 @@
 """Uploads: the store has what is sealed, each message once, whatever dies when."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -185,3 +187,17 @@ def test_the_command_says_what_it_did(
     assert (told["segments"], told["rows"], told["missed"]) == (6, 80, 0)
     assert main(["upload", str(journal), url]) == 0
     assert capsys.readouterr().out == "0 segments with 0 messages were uploaded.\n"
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir])
+def test_what_is_no_file_is_damaged_and_not_waited_for(
+    tmp_path: Path, put: Callable[[Path], object]
+) -> None:
+    with JournalWriter(tmp_path / "journal", "prices", 1) as writer:
+        append(writer, 7, 1, 5)
+    (segment,) = Journal(tmp_path / "journal").segments
+    place = Layout(tmp_path / "journal").segment(segment.name)
+    place.unlink()
+    put(place)
+    with pytest.raises(JournalError, match=r"\.parquet is damaged: it has 0 bytes, and its"):
+        upload(tmp_path / "journal", f"file://{tmp_path}/store")
