@@ -8,7 +8,7 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.numbers import seconds
-from ringcast.runtime.ops.event_text import printable
+from ringcast.core.model.text import printable
 from ringcast.runtime.ops.metrics import render
 from ringcast.runtime.ops.status import running_members
 from ringcast.runtime.ops.status_text import explanation, overview

@@ -256,13 +256,13 @@ class UdpTransport:
                 drop_foreign(sock, self._me, groups)
 
     def _send_each(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
-        nbytes = copies = multicasts = 0
+        nbytes = copies = 0
         sendto, sendmsg = self._unicast.sendto, self._unicast.sendmsg
         everybody = self._everybody
         for target, buffers, size, _ in datagrams:
             if target is None and everybody:
                 addresses: Sequence[SocketAddress] = everybody
-                multicasts += 1
+                self._multicasts += 1
             else:
                 addresses = self._addresses(target, members)
             count = len(buffers)
@@ -281,7 +281,6 @@ class UdpTransport:
                         self._send_to(b"".join(buffers), address)
                 nbytes += size
                 copies += 1
-        self._multicasts += multicasts
         self.counters["sent_datagrams"] += copies
         self.counters["sent_bytes"] += nbytes
 
