@@ -10,8 +10,8 @@ from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.numbers import SECONDS_MAX, number, whole
 from ringcast.cli.stack import add_spec_arguments, chosen_spec
-from ringcast.errors import ConfigError, RingcastError
 from ringcast.core.model.text import printable
+from ringcast.errors import ConfigError, RingcastError
 from ringcast.trace.rules import Rules, rules_of
 
 
