@@ -202,7 +202,7 @@ def quiet() -> Iterator[None]:
         (["compact", "/nowhere"], "no such directory: /nowhere"),
         (["record", "g", "--to", "/proc"], "is not empty, and no journal"),
         (["record", "g", "--to", "x" * 300], "cannot be written"),
-        (["audit", "/proc", "--skew", "-1"], "give 0 or more seconds"),
+        (["audit", "/proc", "--skew", "-1"], "give 0 to 1,000,000,000 seconds"),
         (["audit", "/proc", "--capacity", "0"], "give at least 1"),
         (["doctor", ""], "the name of the group is empty"),
         (["node", "g", "--prest", "lan"], "--prest lan; did you mean --preset?; see ringcast node"),

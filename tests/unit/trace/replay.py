@@ -40,11 +40,11 @@ KINDS = {
 
 NAMED_BY = {
     "gap": {"place"},
-    "duplicate": {"place", "sending", "foreign"},
+    "duplicate": {"place", "sending", "foreign", "bytes"},
     "order": {"place"},
     "lost-trace-row": {"place", "sending"},
     "missing-head": {"place"},
-    "missing-tail": {"differ"},
+    "missing-tail": {"differ", "freed"},
     "wrong-view": {"foreign", "place", "freed"},
     "early-purge": {"freed"},
     "disagreement": {"differ", "bytes", "views"},
