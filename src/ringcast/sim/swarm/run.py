@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import active_children, parent_process
@@ -134,7 +135,9 @@ def run_seeds(
     others = active_children()
     pool = ProcessPoolExecutor(jobs, initializer=_watch_parent)
     try:
-        yield from pool.map(run, seeds, chunksize=CHUNK)
+        with _no_interrupt():
+            verdicts = pool.map(run, seeds, chunksize=CHUNK)
+        yield from verdicts
     except BaseException:  # Ctrl-C, or a caller that wants no more: the seeds under way are moot.
         for worker in active_children():
             if worker not in others:
@@ -142,6 +145,17 @@ def run_seeds(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this block: an executor that is interrupted while it starts
+    its processes loses sight of some, and waits for them without an end."""
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 def _watch_parent() -> None:
