@@ -1,5 +1,6 @@
 """Settings for every test: how Hypothesis searches, and which folders carry which marker."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ settings.register_profile(
 # The search for new failures, by hand: pytest --hypothesis-profile=search tests/properties
 settings.register_profile("search", deadline=None, database=None, max_examples=5_000)
 settings.load_profile("repeatable")
+
+# A shell starts commands in the background with Ctrl-C ignored, and they pass that on to what they
+# start: then no process of a test could be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MARKER_OF_FOLDER = {"spark": "spark", "runtime": "net"}
 """Tests below tests/<folder> need what the marker says."""
