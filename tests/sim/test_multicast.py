@@ -76,6 +76,45 @@ def test_a_member_that_the_sender_cannot_reach_gets_the_messages_from_another(
 
 
 @BOTH
+@pytest.mark.parametrize(("source", "is_one_way"), [("a", True), ("b", True), ("b", False)])
+def test_a_member_that_does_not_hear_a_sender_at_all_gets_its_messages_from_another(
+    preset: Callable[[], StackSpec], source: str, is_one_way: bool
+) -> None:
+    """It cannot know that they exist, nor does any announcement reach it."""
+    world = World(seed=3, spec=preset())
+    world.join("a", "b", "c", "d")
+    sender, receiver = world.members[source], world.members["d"]
+    view = receiver.view
+    world.drop(lambda f: (f.source, f.target) == (source, "d"))
+    if not is_one_way:
+        world.drop(lambda f: (f.source, f.target) == ("d", source))
+    payloads = numbered(source, 1000)
+    for payload in payloads:
+        sender.send(payload)
+        world.run(0.001)
+    world.run(2.0)
+    assert receiver.view == view
+    assert [message.payload for message in receiver.delivered] == payloads
+    assert world.check() == []
+
+
+@BOTH
+def test_a_silent_sender_that_has_sent_nothing_is_no_reason_for_requests(
+    preset: Callable[[], StackSpec],
+) -> None:
+    world = World(seed=3, spec=preset())
+    a, b, c = world.join("a", "b", "c")
+    a.send(b"before")
+    world.settle()
+    world.drop(lambda f: (f.source, f.target) == ("a", "c"))
+    questions = world.frames["KNOWN"]
+    world.run(2.0)
+    assert 1 <= world.frames["KNOWN"] - questions <= 4, "no answers: the others have no more"
+    assert c.stack.counters["requested"] == 0
+    assert len(b.delivered) == len(c.delivered) == 1
+
+
+@BOTH
 def test_everything_arrives_at_ten_percent_loss(preset: Callable[[], StackSpec]) -> None:
     world = World(seed=3, spec=preset(), loss=0.1)
     a, b, _ = world.join("a", "b", "c")

@@ -38,7 +38,13 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.view import View
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Part, Spec
-from ringcast.core.stack.ports import Control, FailureWatch, Ports, ViewChanger
+from ringcast.core.stack.ports import (
+    Control,
+    FailureWatch,
+    Ports,
+    SilenceListener,
+    ViewChanger,
+)
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
@@ -51,6 +57,9 @@ CANDIDATES = 3
 """How many of the most senior members are told of a suspicion."""
 REPORT_GAP = 2.5
 """Reports about a member that are further apart than this many intervals are not one."""
+SILENT_INTERVALS = 2
+"""A member that was not heard for this many intervals may still reach others: the multicast asks
+these how far its messages go."""
 AWAY_TIMEOUTS = 4
 """A member that was evicted stays away for this many times `timeout`."""
 PROBES = 3
@@ -155,9 +164,12 @@ class FailureDetectorPart(Part):
         self._denied: dict[Address, float] = {}
         """When each member showed that a hint about it was false."""
         self._last_tick = 0.0
+        self._was_silent = False
+        """Whether any member was silent at the last tick."""
 
     def connect(self, ports: Ports) -> None:
         self._control = ports[Control]
+        self._listener = ports.get(SilenceListener)
         self._membership = ports[ViewChanger]
         self._membership.stay_away(AWAY_TIMEOUTS * self.spec.timeout, is_default=True)
 
@@ -285,6 +297,7 @@ class FailureDetectorPart(Part):
         self._last_tick = now
         for watcher in self._watchers:
             self.env.out.send(Alive(), watcher)
+        self._tell_silence()
         silent = [m for m, heard in self._watched.items() if now - heard >= self.spec.timeout]
         silent += [m for m in self._view if m in self.suspected and m not in silent]
         self._tick_later()
@@ -297,6 +310,13 @@ class FailureDetectorPart(Part):
                 self.accuse(member)
         if self.suspected:
             self._membership.remind()
+
+    def _tell_silence(self) -> None:
+        since = self.env.now - SILENT_INTERVALS * self.spec.interval
+        silent = [member for member, heard in self._watched.items() if heard <= since]
+        if self._listener is not None and (silent or self._was_silent):
+            self._listener.silence(silent)
+        self._was_silent = bool(silent)
 
     def _tick_later(self) -> None:
         self.env.timers.set(self, "tick", self.env.now + self.spec.interval)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from ringcast.control.failure_detector import (
     ALL_WATCH_MAX,
@@ -15,7 +16,7 @@ from ringcast.core.model.events import Event
 from ringcast.core.model.view import View, ViewId
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
-from ringcast.core.stack.ports import Control, Ports, ViewChanger
+from ringcast.core.stack.ports import Control, Ports, SilenceListener, ViewChanger
 from ringcast.core.wire.frames import Alive, Frame, Probe, Suspect
 
 LARGE = ALL_WATCH_MAX + 2
@@ -68,6 +69,17 @@ class Others:
         """Not used."""
 
 
+class Multicast:
+    """Stands for the multicast: notes who is said to be silent."""
+
+    def __init__(self) -> None:
+        self.told: list[list[Address]] = []
+
+    def silence(self, members: Collection[Address]) -> None:
+        """Note it."""
+        self.told.append(sorted(members))
+
+
 class Member:
     """One member of a view of `size`, driven by hand."""
 
@@ -78,6 +90,8 @@ class Member:
         ports = Ports()
         ports.offer(Control, self.others)
         ports.offer(ViewChanger, self.others)
+        self.multicast = Multicast()
+        ports.offer(SilenceListener, self.multicast)
         self.part.connect(ports)
         peers = tuple(Peer(Address(n), f"m{n}", "") for n in range(1, size + 1))
         view = View(ViewId(1, Address(1)), peers)
@@ -120,6 +134,20 @@ def test_silence_is_reported_to_the_most_senior_present_members() -> None:
     assert [(to, frame) for to, frame in member.sent(Suspect)][:CANDIDATES] == [
         (candidate, Suspect((Address(5),))) for candidate in (1, 2, 3)
     ]
+
+
+def test_the_multicast_is_told_of_members_that_were_not_heard_for_two_intervals() -> None:
+    member = Member(3, size=4)
+    member.pass_time(0.6, heard=(1, 2, 4))
+    assert member.multicast.told == []
+    member.pass_time(1.8, heard=(2, 4))
+    assert member.multicast.told[-1:] == [[1]]
+    member.pass_time(2.8, heard=(1, 2, 4))
+    assert member.multicast.told[-1:] == [[]]
+    count = len(member.multicast.told)
+    member.pass_time(5.0, heard=(1, 2, 4))
+    assert len(member.multicast.told) == count, "told once that there are none any more"
+    assert not member.others.suspected
 
 
 def test_a_member_that_is_not_watched_counts_as_heard() -> None:

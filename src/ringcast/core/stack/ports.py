@@ -138,6 +138,15 @@ class FailureWatch(Protocol):
         ...
 
 
+class SilenceListener(Protocol):
+    """What the failure detection tells the multicast."""
+
+    def silence(self, members: Collection[Address]) -> None:
+        """These members were not heard for a few signs of life; told on each tick while there are
+        such members, and once when there are none any more."""
+        ...
+
+
 class Search(Protocol):
     """What the membership asks of the discovery."""
 

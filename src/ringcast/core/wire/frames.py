@@ -167,6 +167,24 @@ class Stable(Frame):
     marks: tuple[SenderMarks, ...]
 
 
+class SenderMark(NamedTuple):
+    """How far one member has the messages of another one."""
+
+    sender: Address
+    seqno: int
+
+
+@dataclass(slots=True)
+class Known(Frame):
+    """How far this member has the messages of senders that it does not hear, or that the member it
+    answers does not hear."""
+
+    code = 12
+    kind = "KNOWN"
+    view: ViewId
+    marks: tuple[SenderMark, ...]
+
+
 @dataclass(slots=True)
 class Discover(Frame):
     """Asks for members. Sent by a joiner, or by a coordinator that looks for partitions."""

@@ -17,7 +17,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ClassVar
 
 from ringcast.core.model.address import Address
@@ -34,7 +34,7 @@ from ringcast.core.reliable.windows import Hole, ReceiveWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer
 from ringcast.core.stack.ports import Ports, Tracker, ViewChanger
-from ringcast.core.wire.frames import Ack, Data, Frame, Last, Nak
+from ringcast.core.wire.frames import Ack, Data, Frame, Known, Last, Nak
 from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.ack_sender import AckSender, AckSpec
 from ringcast.layers.multicast.early_data import EarlyData
@@ -46,13 +46,14 @@ from ringcast.layers.multicast.peer_repair import PeerRepair
 from ringcast.layers.multicast.retransmit_targets import RetransmitTargets
 from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.multicast.settings import MulticastSpec
+from ringcast.layers.multicast.silence import Silence
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 
 class ReliableMulticast(Layer):
     """The layer that carries every message of the group to every member, in its sender's order."""
 
-    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack)
+    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack, Known)
 
     def __init__(self, env: Env, spec: MulticastSpec, keep: bool, acks: AckSpec) -> None:
         """keep: whether receivers keep delivered messages for other members."""
@@ -63,6 +64,7 @@ class ReliableMulticast(Layer):
         self._ticker = Ticker(self, spec.xmit_interval)
         self._flush = flush = ViewFlush(group, self._gaps, self._hand_up)
         self._peer_repair = PeerRepair(env, group)
+        self._silence = Silence(env, group, flush, self._gaps, self._peer_repair)
         self._early = EarlyData(group, flush, spec.early_frames, spec.max_bytes)
         self._give_up = GiveUp(group, self._gaps, flush, self._hand_up, env.counters)
         self._last_seqno = LastSeqno(
@@ -93,6 +95,7 @@ class ReliableMulticast(Layer):
         """Called when messages of another member have arrived, in order or not."""
         self._on_delivered: Callable[[Address, ReceiveWindow, int], None] = _ignore
         """Called when the application has taken messages of another member."""
+        self.silence: Callable[[Collection[Address]], None] = self._silence.note
         # ports.Flush
         self.freeze, self.held = flush.freeze, flush.held
         self.aim, self.reached = flush.aim, flush.reached
@@ -164,6 +167,8 @@ class ReliableMulticast(Layer):
                 self.env.counters["dropped_not_member"] += 1
         elif isinstance(frame, Last):
             self._on_last(frame, source)
+        elif isinstance(frame, Known):
+            self._silence.on_known(frame, source)
 
     def _on_data(self, frame: Data, source: Address) -> None:
         origin = frame.origin
@@ -338,6 +343,7 @@ class ReliableMulticast(Layer):
     def on_view(self, installation: Installation) -> None:
         self._flush.thaw()
         self._peer_repair.clear()
+        self._silence.clear()
         for member in (*installation.left, *self._group.ahead(installation)):
             self._early.forget(member)
             self._gaps.forget(member)

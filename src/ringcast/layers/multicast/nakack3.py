@@ -22,7 +22,14 @@ from ringcast.core.model.address import Address
 from ringcast.core.reliable.windows import ReceiveWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Receipt
-from ringcast.core.stack.ports import Flush, GroupDelivery, Numbering, Rounds, Table
+from ringcast.core.stack.ports import (
+    Flush,
+    GroupDelivery,
+    Numbering,
+    Rounds,
+    SilenceListener,
+    Table,
+)
 from ringcast.core.stack.registry import protocol
 from ringcast.core.wire.frames import SenderMarks
 from ringcast.layers.multicast.base import ReliableMulticast
@@ -35,7 +42,7 @@ FLIGHT_BYTES = 4_000_000
 @protocol(
     role="multicast",
     under="flow",
-    offers=(Flush, Numbering, GroupDelivery, Table),
+    offers=(Flush, Numbering, GroupDelivery, Table, SilenceListener),
     needs={Rounds: "rounds of stability that purge its table"},
 )
 @dataclass(frozen=True, kw_only=True)

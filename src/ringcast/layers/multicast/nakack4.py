@@ -31,6 +31,7 @@ from ringcast.core.stack.ports import (
     Flush,
     GroupDelivery,
     Numbering,
+    SilenceListener,
     StableMarks,
 )
 from ringcast.core.stack.registry import protocol
@@ -47,7 +48,7 @@ UNICAST_ANNOUNCEMENTS_MAX = 4
 @protocol(
     role="multicast",
     under="flow",
-    offers=(Flush, Numbering, GroupDelivery, Brake, StableMarks),
+    offers=(Flush, Numbering, GroupDelivery, Brake, StableMarks, SilenceListener),
 )
 @dataclass(frozen=True, kw_only=True)
 class NakAck4(MulticastSpec):

@@ -3,8 +3,9 @@
 Messages may arrive at one member and not at another, for as long as the path from the sender to it
 is broken or loses large datagrams. Any member that keeps them can resend them. So after a few
 requests without an answer, over a time that no queue explains, a receiver asks the other members
-in turn. It stays with a member that
-answers until everything that it asked for has arrived; then it asks the sender first again.
+in turn. It stays with a member that answers until everything that it asked for has arrived; then it
+asks the sender first again. Where the sender was not heard at all for a while (`Silence`), the
+other members are asked first.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Requests(NamedTuple):
 class PeerRepair:
     """The targets of requests within a view."""
 
-    __slots__ = ("_env", "_group", "_requests", "helped")
+    __slots__ = ("_env", "_group", "_requests", "helped", "silent")
 
     def __init__(self, env: Env, group: GroupWindows) -> None:
         self._env = env
@@ -49,6 +50,8 @@ class PeerRepair:
         self.helped: set[Address] = set()
         """The senders whose messages were requested from other members in this view, and are
         accepted from them."""
+        self.silent: frozenset[Address] = frozenset()
+        """The senders that were not heard for a while."""
 
     def target(self, sender: Address, wanted: RangeSet) -> Address:
         """The member to send a request for these messages to."""
@@ -56,6 +59,9 @@ class PeerRepair:
         known = self._requests.get(sender)
         if known is None or window.handed >= known.last:
             first, tries, target, last, since = wanted.first, 1, sender, wanted.last, now
+            if sender in self.silent:
+                target = self._after(sender, sender)
+                self.helped.add(sender)
         else:
             first, tries, target, last, since = known
             last = max(last, wanted.last)
@@ -79,3 +85,4 @@ class PeerRepair:
         """A view is installed: begin with the senders again."""
         self._requests.clear()
         self.helped.clear()
+        self.silent = frozenset()

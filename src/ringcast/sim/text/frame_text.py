@@ -61,6 +61,10 @@ class FrameText:
                     f"{self._name(sender)} {delivered}/{high}"
                     for sender, delivered, high in frame.marks
                 )
+            case f.Known():
+                return ", ".join(
+                    f"of {self._name(sender)} {seqno}" for sender, seqno in frame.marks
+                )
             case _:
                 return self._membership(frame)
 

@@ -26,6 +26,14 @@ def test_the_sender_is_asked_a_few_times_then_the_others_in_turn() -> None:
     assert asked == [who for who in (B, C, D, B) for _ in range(REQUESTS_TO_SENDER)]
 
 
+def test_another_member_is_asked_first_where_the_sender_was_not_heard_for_a_while() -> None:
+    member = Receiver()
+    member.repair.silent = frozenset({B})
+    member.window.expect(2)
+    assert member.ask(1, 2) == C
+    assert member.repair.helped == {B}
+
+
 def test_no_other_member_is_asked_while_the_answer_may_wait_in_a_queue() -> None:
     member = Receiver()
     member.window.expect(2)
@@ -66,6 +74,8 @@ def test_a_new_view_begins_with_the_senders() -> None:
     member.window.expect(2)
     for _ in range(REQUESTS_TO_SENDER + 1):
         member.ask(1, 2)
+    member.repair.silent = frozenset({B})
     member.repair.clear()
     assert member.ask(1, 2) == B
     assert not member.repair.helped
+    assert not member.repair.silent
