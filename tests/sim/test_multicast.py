@@ -114,6 +114,27 @@ def test_a_silent_sender_that_has_sent_nothing_is_no_reason_for_requests(
     assert len(b.delivered) == len(c.delivered) == 1
 
 
+@pytest.mark.parametrize("preset", [presets.lan, presets.stable, presets.bulk])
+@pytest.mark.parametrize("deaf", ["d", "abcd"])
+def test_everything_arrives_where_multicast_no_longer_does(
+    preset: Callable[[], StackSpec], deaf: str
+) -> None:
+    """A switch forgets who listens: unicast, and so all signs of life, still arrive."""
+    world = World(seed=3, spec=preset())
+    members = world.join("a", "b", "c", "d")
+    view = members[0].view
+    for source in "abcd":
+        for target in deaf:
+            world.link(source, target).multicast_loss = 1.0
+    for member in members:
+        member.send_many([bytes(1_000)] * 3_000)
+    world.run(20.0)
+    assert {member.view for member in members} == {view}
+    assert [len(member.delivered) for member in members] == [12_000] * 4
+    assert not any(member.blocked for member in members)
+    assert world.check() == []
+
+
 @BOTH
 def test_everything_arrives_at_ten_percent_loss(preset: Callable[[], StackSpec]) -> None:
     world = World(seed=3, spec=preset(), loss=0.1)

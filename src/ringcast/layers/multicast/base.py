@@ -67,14 +67,20 @@ class ReliableMulticast(Layer):
         self._silence = Silence(env, group, flush, self._gaps, self._peer_repair)
         self._early = EarlyData(group, flush, spec.early_frames, spec.max_bytes)
         self._give_up = GiveUp(group, self._gaps, flush, self._hand_up, env.counters)
-        self._last_seqno = LastSeqno(
-            self, group, flush, self._ticker, spec.xmit_interval, self._announce_to
-        )
         self._retransmit_targets = RetransmitTargets(env, spec)
         self._tracker: Tracker | None = None
         self._ack_map = AckMap()
         self._flight = flight = FlightControl(
             env, acks.flight_bytes, acks.max_bytes, group.sent, self._ack_map
+        )
+        self._last_seqno = LastSeqno(
+            self,
+            group,
+            flush,
+            self._ticker,
+            spec.xmit_interval,
+            self._announce_to,
+            flight.lacking,
         )
         soon = Ticker(self, ACK_SECONDS, ACK_SOON)
         self._ack_sender = AckSender(env, acks, group, flight, self._ticker, soon)

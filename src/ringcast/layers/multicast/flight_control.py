@@ -150,6 +150,11 @@ class FlightControl:
         self.update()
         self.congestion.update()
 
+    def lacking(self) -> dict[Address, int]:
+        """The members at which not all has arrived, and up to where it has."""
+        high = self._sent.high
+        return {member: arrived for member, arrived in self._arrivals.items() if arrived < high}
+
     def is_still(self, member: Address) -> bool:
         """Whether nothing has arrived at a member for a while, though it lacks messages."""
         return self._still.get(member, 0) >= STILL_TICKS
@@ -157,8 +162,8 @@ class FlightControl:
     def pass_over_still(self) -> bool:
         """On the tick: wait no longer for the arrivals of members where nothing arrives; whether
         that makes room. To wait for them is the window's work, and the tracker's."""
-        high, before = self._sent.high, self._still
-        self._still = {m: before.get(m, 0) + 1 for m, n in self._arrivals.items() if n < high}
+        before = self._still
+        self._still = {member: before.get(member, 0) + 1 for member in self.lacking()}
         if STILL_TICKS not in self._still.values():
             return False
         self.on_released()

@@ -3,11 +3,16 @@
 On a tick, when nothing was sent since the tick before and messages are outstanding, the sender
 announces its last seqno. Once per pause it does so much sooner (`TailProbe`), so that a lost last
 message is repaired within a few round trips and not within an interval.
+
+Multicast may end on the way to a member that unicast reaches: a switch has forgotten who listens.
+That member hears no announcement and acks nothing. So after some ticks on which nothing more has
+arrived at a member, it is sent the announcement by itself as well; it requests what it lacks, and
+is answered by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ringcast.core.model.address import Address
 from ringcast.core.reliable.tail_probe import Tail, TailProbe
@@ -18,6 +23,13 @@ from ringcast.core.wire.frames import Last
 from ringcast.layers.multicast.group_windows import GroupWindows
 from ringcast.layers.multicast.view_flush import ViewFlush
 
+UNREACHED_TICKS = 5
+"""After this many announcements in succession without an arrival at a member, the next ones also
+go to that member alone."""
+UNREACHED_MAX = 4
+"""Up to this many members are sent an announcement each on a tick; when there are more, they take
+turns."""
+
 
 class LastSeqno:
     """The announcements of one sender."""
@@ -26,10 +38,13 @@ class LastSeqno:
         "_env",
         "_flush",
         "_group",
+        "_lacking",
         "_layer",
         "_targets",
         "_ticked_low",
         "_ticker",
+        "_turn",
+        "_unanswered",
         "announced_low",
         "probe",
         "tail",
@@ -44,14 +59,21 @@ class LastSeqno:
         ticker: Ticker,
         interval: float,
         targets: Callable[[], Sequence[Address] | None],
+        lacking: Callable[[], Mapping[Address, int]],
     ) -> None:
-        """targets: the members that a tick's announcement goes to, None for the group."""
+        """targets: the members that a tick's announcement goes to, None for the group; lacking: the
+        members at which not all has arrived, and up to where it has."""
         self._layer = layer
         self._env = layer.env
         self._group = group
         self._flush = flush
         self._ticker = ticker
         self._targets = targets
+        self._lacking = lacking
+        self._unanswered: dict[Address, tuple[int, int]] = {}
+        """Per member at which not all has arrived: up to where it has, and the announcements since
+        then."""
+        self._turn = 0
         self._ticked_low = 0
         """The `low` that the last tick announced."""
         self.announced_low = 0
@@ -83,9 +105,26 @@ class LastSeqno:
         targets = self._targets()
         if targets is None:
             self._env.out.send(self.frame())
-            return
+            targets = self._unreached()
         for member in targets:
             self._env.out.send(self.frame(), member)
+
+    def _unreached(self) -> Sequence[Address]:
+        """The members that the announcements to the group do not seem to reach."""
+        before, never = self._unanswered, (-1, 0)
+        self._unanswered = {
+            member: (
+                arrived,
+                before[member][1] + 1 if before.get(member, never)[0] == arrived else 0,
+            )
+            for member, arrived in self._lacking().items()
+        }
+        counts = self._unanswered.items()
+        unreached = [member for member, (_, count) in counts if count >= UNREACHED_TICKS]
+        if len(unreached) > UNREACHED_MAX:
+            self._turn = (self._turn + UNREACHED_MAX) % len(unreached)
+            unreached = [*unreached[self._turn :], *unreached[: self._turn]][:UNREACHED_MAX]
+        return unreached
 
     def _tails(self) -> Iterable[tuple[Tail, Address | None]]:
         return ((self.tail, None),)

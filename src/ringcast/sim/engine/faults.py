@@ -60,10 +60,16 @@ class Drop:
 class Parcel:
     """One datagram as it left a member; all its receivers share it."""
 
-    __slots__ = ("_frames", "_inner", "data", "group", "number", "source")
+    __slots__ = ("_frames", "_inner", "data", "group", "is_multicast", "number", "source")
 
     def __init__(
-        self, number: int, source: str, group: int, data: bytes, inner: bytes | None = None
+        self,
+        number: int,
+        source: str,
+        group: int,
+        data: bytes,
+        inner: bytes | None = None,
+        is_multicast: bool = False,
     ) -> None:
         """inner: what a sealed datagram holds."""
         self.number = number
@@ -71,6 +77,8 @@ class Parcel:
         self.source = source
         self.group = group
         self.data = data
+        self.is_multicast = is_multicast
+        """Whether it goes to all members."""
         self._inner = data if inner is None else inner
         self._frames: list[Frame] | None = None
 

@@ -44,6 +44,9 @@ class Link:
     """The chance that a packet does not arrive: a datagram of many packets is lost more often."""
     mtu: int = MTU
     """Bytes of a packet; a larger datagram is cut into several, and is lost with any of them."""
+    multicast_loss: float = 0.0
+    """The chance that a datagram to all members does not arrive: multicast may end on a path that
+    unicast still passes."""
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, _checked(name, value))
@@ -159,6 +162,8 @@ class Network:
             return QUEUE_FULL
         departure = left
         if link.loss and self._rng.random() < link.loss:
+            return LOST
+        if link.multicast_loss and parcel.is_multicast and self._rng.random() < link.multicast_loss:
             return LOST
         if link.packet_loss and self._rng.random() < _loss(link, len(parcel.data)):
             return LOST

@@ -287,7 +287,7 @@ class World:
     ) -> None:
         self._parcels += 1
         self.trace.sent(self.now, number, data)
-        parcel = Parcel(self._parcels, source, self._group_id, data, inner)
+        parcel = Parcel(self._parcels, source, self._group_id, data, inner, target is None)
         network, now = self.network, self.now
         departure = network.switch.sent(source, len(data), now)
         fates: list[tuple[str, Fate]] = []

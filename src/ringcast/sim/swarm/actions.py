@@ -7,10 +7,12 @@ lines repeats the run without the generator that made it:
     crash a               restart a             leave a               busy a, idle a
     pause a, resume a     partition a b | c     heal                  loss 0.05
     drop DATA a *         undrop                inject 0a1b…          repeat 7
+    deafen a
 
 `send a 5 b` sends five messages to b alone; `drop DATA a *` drops DATA frames from a to all, and
 `drop * a b` all frames from a to b, until `undrop` removes the oldest rule; `inject` sends bytes to
-all running members; `repeat 7` sends each seventh of the last datagrams again.
+all running members; `repeat 7` sends each seventh of the last datagrams again; after `deafen a`
+multicast does not reach a until all faults end.
 """
 
 from __future__ import annotations
@@ -185,6 +187,12 @@ class Actions:
     def _do_undrop(self, words: list[str]) -> None:
         if self._rules:
             self._rules.pop(0).remove()
+
+    def _do_deafen(self, words: list[str]) -> None:
+        (name,) = words
+        for other in self._world.members:
+            self._world.link(other, name).multicast_loss = 1.0
+        self._world.done(None, f"multicast no longer reaches {name}")
 
     def _do_inject(self, words: list[str]) -> None:
         data = b"" if words[0] == NOTHING else bytes.fromhex(words[0])

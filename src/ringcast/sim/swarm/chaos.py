@@ -24,7 +24,7 @@ SIZES = (1, 20, 20, 200, 1_000, 5_000)
 BURSTS = (1, 1, 5, 50, 300)
 BURST_BYTES_MAX = 100_000
 ATTACKS = 10
-"""How often a hostile process acts, beside the 35 other choices."""
+"""How often a hostile process acts, beside the 36 other choices."""
 
 
 class Chaos:
@@ -50,7 +50,7 @@ class Chaos:
             *[self.pause, self.resume, self.resume, self.partition, self.partition, self.heal],
             *[self.leave, self.restart, self.restart, self.busy, self.idle, self.idle],
             *[self.garbage, self.replay, self.forge, self.change_loss, self.drop, self.undrop],
-            *[self.cut, self.undrop],
+            *[self.cut, self.undrop, self.deafen],
             *([self.attack] * ATTACKS if hostile else ()),
         ]
 
@@ -183,6 +183,10 @@ class Chaos:
             self.actions.do("drop", ANY, *ends)
             if self._rng.random() < 0.5:
                 self.actions.do("drop", ANY, *reversed(ends))
+
+    def deafen(self) -> None:
+        """Multicast does not reach one member any more."""
+        self.actions.do("deafen", self._rng.choice(list(self._world.members)))
 
     def undrop(self) -> None:
         """The kind that was dropped first gets through again."""

@@ -5,15 +5,28 @@ from collections.abc import Sequence
 from ringcast.core.model.address import Address
 from ringcast.core.reliable.ticker import Ticker
 from ringcast.core.wire.frames import Last
-from ringcast.layers.multicast.last_seqno import LastSeqno
+from ringcast.layers.multicast.last_seqno import UNREACHED_MAX, UNREACHED_TICKS, LastSeqno
 from tests.unit.layers.multicast.parts import A, B, C, Parts, installation
 
 INTERVAL = 0.1
 
 
-def announcer(parts: Parts, targets: Sequence[Address] | None = None) -> LastSeqno:
-    ticker = Ticker(parts.layer, INTERVAL)
-    return LastSeqno(parts.layer, parts.group, parts.flush, ticker, INTERVAL, lambda: targets)
+def announcer(
+    parts: Parts,
+    targets: Sequence[Address] | None = None,
+    lacking: dict[Address, int] | None = None,
+) -> LastSeqno:
+    """lacking: the members at which not all has arrived; the test may change it."""
+    ticker, arrived = Ticker(parts.layer, INTERVAL), {} if lacking is None else lacking
+    return LastSeqno(
+        parts.layer,
+        parts.group,
+        parts.flush,
+        ticker,
+        INTERVAL,
+        lambda: targets,
+        lambda: arrived,
+    )
 
 
 def announced(parts: Parts) -> list[tuple[object, int, int]]:
@@ -98,3 +111,36 @@ def test_a_pause_is_not_announced_during_a_view_change_or_without_others() -> No
     parts.flush.thaw()
     parts.group.install(installation(A, old=(A, B, C), number=2))
     assert not probe_announces(parts, last)
+
+
+def test_a_member_at_which_nothing_arrives_is_sent_the_announcement_alone_as_well() -> None:
+    parts = Parts()
+    lacking = {B: 0, C: 1}
+    last = announcer(parts, lacking=lacking)
+    parts.send(2)
+    for _ in range(UNREACHED_TICKS):
+        last.tick()
+        lacking[C] += 1
+    assert {to for to, _, _ in announced(parts)} == {None}
+    last.tick()
+    assert announced(parts) == [(None, 0, 2), (B, 0, 2)]
+    lacking[B] = 1  # The announcement has reached it, and it was sent something.
+    last.tick()
+    assert announced(parts) == [(None, 0, 2)]
+
+
+def test_many_members_at_which_nothing_arrives_take_turns() -> None:
+    parts = Parts()
+    members = [Address(number) for number in range(2, 2 + UNREACHED_MAX + 3)]
+    last = announcer(parts, lacking=dict.fromkeys(members, 0))
+    parts.send(2)
+    for _ in range(UNREACHED_TICKS):
+        last.tick()
+    announced(parts)
+    told: set[object] = set()
+    for _ in range(len(members)):
+        last.tick()
+        targets = [to for to, _, _ in announced(parts)]
+        assert len(targets) == 1 + UNREACHED_MAX
+        told.update(targets)
+    assert told == {None, *members}

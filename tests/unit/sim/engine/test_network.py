@@ -92,6 +92,15 @@ def test_one_link_can_be_set_apart() -> None:
     assert net.carry(parcel(), "c", 0.0, 0.0).reason == ""
 
 
+def test_multicast_may_end_on_a_link_that_unicast_passes() -> None:
+    net = network()
+    net.link("a", "b").multicast_loss = 1.0
+    to_all = Parcel(1, "a", GROUP, parcel().data, is_multicast=True)
+    assert net.carry(to_all, "b", 0.0, 0.0).reason == "lost"
+    assert net.carry(to_all, "c", 0.0, 0.0).reason == ""
+    assert net.carry(parcel(), "b", 0.0, 0.0).reason == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("loss", 1.5), ("loss", -0.1), ("delay", (2, 1)), ("delay", "x")]
 )
