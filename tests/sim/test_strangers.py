@@ -220,6 +220,21 @@ def test_a_stranger_cannot_make_the_next_view(
     expect_unharmed(world)
 
 
+def test_refusals_of_a_stranger_do_not_make_a_view_change_begin_again() -> None:
+    world = World(1, presets.lan())
+    a, *_ = world.join("a", "b", "c")
+    before = world.frames["PREPARE"]
+    late = world.start("late")
+    while late.view is None:
+        assert a.view is not None
+        next_ones = [ViewId(a.view.id.number + ahead, a.me) for ahead in range(1, 33)]
+        world.inject(datagram(STRANGER, *(Refused(one, NO_VIEW, one) for one in next_ones)), a)
+        world.inject(datagram(STRANGER, *(Refused(one, a.view.id, one) for one in next_ones)), a)
+        world.run(0.001)
+    assert world.frames["PREPARE"] == before + 1
+    expect_unharmed(world)
+
+
 def rate_beside(attack: Callable[[World, int], None], seconds: int = 60) -> float:
     """Messages that arrive while a process does this each second, against those that could."""
     world = World(1, presets.lan())

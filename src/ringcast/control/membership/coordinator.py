@@ -257,8 +257,10 @@ class Coordinator(Component):
             self._complete_if_ready()
         elif self.change is None or frame.proposal != self.change.proposal:
             self.part.participant.on_refused(frame, source)
-        elif self.change.leader is not None and source not in self.view:
+        elif source == self.change.leader:
             self._start()  # The merge that the members here were stopped for is not made.
+        elif source not in self.view:
+            self.env.counters["dropped_not_member"] += 1
         elif frame.view != self.view.id:
             self.part.note_elsewhere((source,))
         else:
