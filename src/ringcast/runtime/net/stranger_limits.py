@@ -4,6 +4,8 @@ Any process may connect to a member, say hello and send. Members of the view com
 
 - strangers together are read at `RATE` bytes per second at most, in small reads; beyond it their
   bytes wait in the kernel, and TCP stops them;
+- what waits for strangers that do not read, and what they have begun to send, stays below
+  `WAITING_MAX` bytes each for all of them together;
 - a stranger that is silent for `IDLE_SECONDS` is ended;
 - callers are accepted at `ACCEPTS` per second at most, since each costs CPU, most of all with TLS;
   the others wait in the kernel;
@@ -30,6 +32,12 @@ BURST = 1_000_000
 """Bytes that they may send on top of that after a pause."""
 STRANGER_READ_SIZE = 65_536
 """Bytes of one read from a stranger."""
+WAITING_FREE, STRANGER_WAITING_MAX = 16_384, 1 << 19
+"""Bytes that may wait for a stranger whatever waits for others, and at the most: the largest view
+with its frames has half of that."""
+WAITING_MAX = 16_000_000
+"""Bytes that may wait for all strangers beyond what is free; and bytes of datagrams that they have
+begun."""
 CALLS = 20
 """Calls per second to members that are not in the view."""
 ACCEPTS, ACCEPTS_BURST = 200, 512
@@ -85,6 +93,28 @@ class StrangerLimits:
         self.throttled.add(connection)
         self.resume_at = now - self._tokens / RATE
         return True
+
+    def may_wait(
+        self, connection: Connection, nbytes: int, connections: Iterable[Connection]
+    ) -> bool:
+        """Whether this much more may wait until the other side reads; always where this member
+        has called, and the other side has not said yet who it is."""
+        queued = connection.queued + nbytes
+        is_known = connection.address is not None
+        if queued <= WAITING_FREE or not (is_known and self.is_stranger(connection)):
+            return True
+        waiting = sum(other.queued for other in connections if self.is_stranger(other))
+        return queued <= STRANGER_WAITING_MAX and waiting + nbytes <= WAITING_MAX
+
+    def may_begin(
+        self, connection: Connection, nbytes: int, connections: Iterable[Connection]
+    ) -> bool:
+        """Whether so much of a stranger's datagram may wait here for the rest of it."""
+        if nbytes <= WAITING_FREE:
+            return True
+        others = (other for other in connections if other is not connection)
+        begun = sum(len(other.rest) for other in others if self.is_stranger(other))
+        return begun + nbytes <= WAITING_MAX
 
     def may_call(self, target: Address | str, now: float) -> bool:
         """Whether to call; always for members of the view, and for configured endpoints."""

@@ -161,7 +161,7 @@ class TcpTransport:
         for chunk in chunks(datagrams, self._chunk_size):
             for connection in connections:
                 queued = connection.queued  # Where nothing waits, a chunk of any size may.
-                if queued and queued + chunk.nbytes > self.spec.queue_bytes:
+                if queued and not self._may_wait(connection, chunk.nbytes):
                     self.counters["dropped_queue_full"] += chunk.datagrams
                     continue
                 connection.queue(chunk.buffers, chunk.nbytes)
@@ -169,6 +169,10 @@ class TcpTransport:
                 self.counters["sent_datagrams"] += chunk.datagrams
                 self.counters["sent_bytes"] += chunk.nbytes
             del chunk
+
+    def _may_wait(self, connection: Connection, nbytes: int) -> bool:
+        fits = connection.queued + nbytes <= self.spec.queue_bytes
+        return fits and self._limits.may_wait(connection, nbytes, self._table)
 
     def _connections(
         self, target: Address | str | None, members: Sequence[Address], datagrams: int
@@ -294,9 +298,12 @@ class TcpTransport:
                 if address is None:
                     return ()
                 self._introduce(connection, address)
-        if limits.is_stranger(connection) and limits.spend(connection, nbytes, now):
+        is_stranger = limits.is_stranger(connection)
+        if is_stranger and limits.spend(connection, nbytes, now):
             self._throttle(connection)
         datagrams = buffer.cut()
+        if is_stranger and not limits.may_begin(connection, len(buffer), self._table):
+            raise Broken("dropped_unfinished")
         source = connection.source
         for datagram in datagrams:
             if datagram[SOURCE] != source and datagram[:2] == MAGIC:

@@ -18,6 +18,9 @@ from ringcast.runtime.net.stranger_limits import (
     CALLS,
     IDLE_SECONDS,
     RATE,
+    STRANGER_WAITING_MAX,
+    WAITING_FREE,
+    WAITING_MAX,
     StrangerLimits,
     connections_allowed,
 )
@@ -79,6 +82,45 @@ def test_endpoints_that_strangers_name_are_called_seldom() -> None:
     assert limits.may_call(OTHER, 5.0), "a member of the view"
     assert limits.may_call("seed:1", 5.0), "an endpoint of the configuration"
     assert limits.may_call(THIRD, 6.0), "a second later"
+
+
+def test_what_waits_for_strangers_is_bounded_for_each_and_for_all() -> None:
+    limits = StrangerLimits()
+    member, one, other = connection(OTHER), connection(THIRD), connection(Address(9))
+    all_of_them = [member, one, other]
+    assert limits.may_wait(one, WAITING_MAX, all_of_them), "without a view anybody may be a member"
+    limits.view((ME, OTHER), 0.0)
+    assert limits.may_wait(member, WAITING_MAX, all_of_them)
+    assert limits.may_wait(one, STRANGER_WAITING_MAX, all_of_them)
+    assert not limits.may_wait(one, STRANGER_WAITING_MAX + 1, all_of_them)
+    other.queue([], WAITING_MAX - WAITING_FREE)
+    assert limits.may_wait(one, WAITING_FREE, all_of_them)
+    assert not limits.may_wait(one, WAITING_FREE + 1, all_of_them)
+
+
+def test_answers_that_a_stranger_does_not_read_take_little_memory() -> None:
+    answer = bytes(10_000)
+    with transports(Tcp(), ME) as (me,), stranger(me, THIRD, buffer=4_096):
+        for _ in range(1_000):
+            me.send([datagram(THIRD, answer)], (ME, OTHER))
+        (waits,) = me._table
+        assert waits.queued <= STRANGER_WAITING_MAX
+        assert me.stats()["dropped_queue_full"] > 500
+
+
+def test_datagrams_that_strangers_begin_and_never_finish_take_little_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.stranger_limits.WAITING_MAX", 100_000)
+    with transports(Tcp(), ME) as (me,), ExitStack() as opened:
+        me.send([], (ME,))
+        begun = [opened.enter_context(stranger(me, Address(100 + n))) for n in range(3)]
+        for sock in begun:
+            sock.sendall(LENGTH.pack(500_000) + bytes(40_000))
+        while not me.stats().get("dropped_unfinished"):
+            assert select.select(me.filenos(), (), (), SOON)[0]
+            assert not list(me.receive(32))
+        assert sum(len(each.rest) for each in me._table) <= 100_000
 
 
 def test_callers_are_accepted_in_turn() -> None:
