@@ -66,7 +66,7 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
         page.open(url, width=1400, height=760)
         page.wait_for("members", "ann", "bob", "eye", "coordinator", bob_endpoint(bob))
         page.wait_for("history", "eye joined")
-        page.wait_without("troubles", "waits for")
+        page.wait_without("troubles", "waited")
 
         journal = ("--to", str(tmp_path / "journal"), "--spec", str(tmp_path / "stack.toml"))
         recorder = Command(tmp_path, "record", ann.group, *journal)
@@ -81,7 +81,7 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
 
         bob.tell(block=BLOCKED_SECONDS)
         ann.tell(flood=1_000)
-        told("a slow member", page.wait_for("troubles", "ann waits for bob since"))
+        told("a slow member", page.wait_for("troubles", "ann has waited", "for bob"))
         if picture:
             page.screenshot(Path(picture))
         check_sorting_and_freezing(page)
@@ -90,7 +90,7 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
         bob.signal(signal.SIGKILL)
         told("a killed member", page.wait_for("history", "bob crashed or was cut off"))
         page.wait_without("members", "bob")
-        page.wait_without("troubles", "waits for")
+        page.wait_without("troubles", "waited")
 
 
 def bob_endpoint(bob: Process) -> str:

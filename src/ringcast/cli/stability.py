@@ -6,8 +6,9 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from ringcast.cli.observer import add_observer_arguments, join_as_observer
+from ringcast.core.model.text import printable
 from ringcast.errors import JoinFailed
-from ringcast.runtime.live.text import alone_text
+from ringcast.runtime.live.troubles import alone_text
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def run(arguments: Namespace) -> int:
         marks = {group.view.name(sender): seqno for sender, seqno in stable.items()}
         marks.pop(group.name, None)
         if not marks:
-            raise JoinFailed(alone_text(arguments.group))
+            raise JoinFailed(printable(alone_text(arguments.group)))
         if arguments.json:
             print(json.dumps({"group": arguments.group, "stable": marks}))
             return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import shutil
 import signal
@@ -151,21 +152,44 @@ def _painted(line: str) -> str:
 
 @contextlib.contextmanager
 def _cbreak() -> Iterator[None]:
-    """Give each key at once, and hide the cursor; the terminal is as it was afterwards."""
+    """Give each key at once, and hide the cursor; the terminal is as it was afterwards.
+
+    Ctrl-Z is ignored: a stopped member acks nothing, and would hold the senders of its group back.
+    """
     import termios
     import tty
 
     before = termios.tcgetattr(sys.stdin)
+    stop = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     try:
         tty.setcbreak(sys.stdin)
         print(HIDE, end="")
         yield
     finally:
+        signal.signal(signal.SIGTSTP, stop)
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         print(SHOW)
 
 
 def _key(timeout: float) -> str:
-    """The next key; empty when none was pressed in time."""
-    ready, _, _ = select.select([sys.stdin], [], [], timeout)
-    return sys.stdin.read(1) if ready else ""
+    """The next key; empty when none was pressed in time, `q` when the terminal is gone.
+
+    Arrow and function keys are several bytes, and one key that means nothing here.
+    """
+    terminal = sys.stdin.fileno()  # What Python's reader holds back, `select` would not see.
+    if not select.select([terminal], [], [], timeout)[0]:
+        return ""
+    typed = os.read(terminal, 1)
+    if typed == b"\x1b":
+        _read_sequence(terminal)
+    return typed.decode(errors="replace") or "q"
+
+
+def _read_sequence(terminal: int) -> None:
+    """Read what follows the escape of an arrow or function key: ESC [ … letter, ESC O letter."""
+    introducer, last = b"", b""
+    while select.select([terminal], [], [], 0)[0] and (last := os.read(terminal, 1)):
+        if not introducer and last in (b"[", b"O"):
+            introducer = last
+        elif introducer != b"[" or b"@" <= last <= b"~":
+            return

@@ -114,6 +114,7 @@ _report = _record(
         "application": _counters,
         "blocked_senders": _list_of(_seconds),
         "waits_for": _texts,
+        "blocked_by": _text,
         "peers": _list_of(_record({"address": _text, "name": _text})),
         "history": _list_of(
             _record(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ringcast.core.model.text import printable
-from ringcast.runtime.live.watch import SILENT_SECONDS, MemberRow, Snapshot
+from ringcast.runtime.live.rows import MemberRow
+from ringcast.runtime.live.troubles import Trouble, duration_text
+from ringcast.runtime.live.watch import Snapshot
 
 SORTS: dict[str, Callable[[MemberRow], object]] = {
     "seniority": lambda row: 0,
@@ -34,6 +37,9 @@ LEGEND = (
     " has not taken · resent/s: messages it sent again · lost/s: messages it had to ask for"
 )
 HISTORY_LINES = 8
+WELL = "no member waits, is silent or drops anything"
+KIND_WIDTH = 9
+"""Characters of the word before a trouble, with the space behind it."""
 
 
 def ordered(members: Sequence[MemberRow], sort: str) -> list[MemberRow]:
@@ -63,10 +69,10 @@ def lines_of(
         f" watched by {snapshot['watched_by']} {state} {clock}"
     )
     yield ""
-    troubles = [line for row in members for line in _troubles(row, snapshot["view"])]
-    if [row["name"] for row in members] == [snapshot["watched_by"]]:
-        troubles.insert(0, f"ALONE    {alone_text(snapshot['group'])}")
-    yield from troubles or ["no member waits, is silent or drops anything"]
+    if not snapshot["troubles"]:
+        yield WELL
+    for trouble in snapshot["troubles"]:
+        yield from _trouble_lines(trouble, width)
     yield ""
     yield from _table([HEADINGS, *map(_cells, members[:members_max])], width)
     if members_max is not None and len(members) > members_max:
@@ -81,7 +87,7 @@ def lines_of(
 def details_of(row: MemberRow) -> Iterator[str]:
     """All that is known of one member."""
     yield printable(f"{row['name']} ({row['address']}) at {row['endpoint']}, process {row['pid']}")
-    yield f"  {role_text(row)} in view {row['view']}, up {seconds_text(row['uptime'])}"
+    yield f"  {role_text(row)} in view {row['view']}, up {duration_text(row['uptime'])}"
     yield f"  {row['window_messages']:,} messages are {row['window_percent']:.0f} % of its window"
     yield f"  {row['unread_bytes']:,} bytes wait for its application"
     yield f"  {row['lag']:,} messages of the others are not taken"
@@ -100,7 +106,7 @@ def _cells(row: MemberRow) -> tuple[str, ...]:
     return (
         printable(row["name"]),
         printable(role_text(row)),
-        seconds_text(row["uptime"]),
+        duration_text(row["uptime"]),
         f"{row['round_trip_ms']:.1f}",
         f"{row['messages_out']:,.0f}",
         f"{row['messages_in']:,.0f}",
@@ -115,39 +121,18 @@ def _cells(row: MemberRow) -> tuple[str, ...]:
     )
 
 
-def _troubles(row: MemberRow, view: int) -> Iterator[str]:
-    name = row["name"]
-    if row["waits_for"]:
-        whom = ", ".join(row["waits_for"])
-        yield printable(f"WAITS    {name} waits for {whom} since {row['waits_seconds']:.1f} s")
-    if row["age"] > SILENT_SECONDS:
-        yield printable(f"SILENT   {name} has not answered for {row['age']:.0f} s")
-    elif row["age"] < 0:
-        yield printable(f"SILENT   {name} has not answered yet")
-    elif row["view"] != view:
-        yield printable(f"APART    {name} is in view {row['view']}")
-    if row["suspects"]:
-        yield printable(f"SUSPECTS {name} suspects {', '.join(row['suspects'])}")
-    for reason, rate in row["rising_drops"].items():
-        yield printable(f"DROPS    {name} drops {reason}: {rate:,.0f} per second")
-
-
-def alone_text(group: str) -> str:
-    """What to check when a command that joins a group to look at it finds no other member."""
-    return printable(f"no other member of {group}: check the name and the stack's arguments")
+def _trouble_lines(trouble: Trouble, width: int | None) -> Iterator[str]:
+    """A trouble behind its word in capitals; a narrow terminal gets it on several lines."""
+    text = printable(trouble["text"])
+    room = len(text) if width is None else max(20, width - KIND_WIDTH)
+    first, *rest = textwrap.wrap(text, room) or [""]
+    yield f"{trouble['kind'].upper():<{KIND_WIDTH}}{first}"
+    yield from (" " * KIND_WIDTH + line for line in rest)
 
 
 def role_text(row: MemberRow) -> str:
     """What a member is in its group."""
     return f"{row['role']}, recorder" if row["recorded"] >= 0 else row["role"]
-
-
-def seconds_text(seconds: float) -> str:
-    """A time in the largest unit that fits."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s"
 
 
 def size_text(nbytes: float) -> str:

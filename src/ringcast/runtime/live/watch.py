@@ -5,12 +5,14 @@ What others report is checked by `reports`, so nothing here can fail on it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypedDict
 
 from ringcast.core.model.address import Address
 from ringcast.runtime.api.base import GroupBase
 from ringcast.runtime.live.reports import read_report
+from ringcast.runtime.live.rows import Figures, MemberRow, empty_row
+from ringcast.runtime.live.troubles import Trouble, troubles_of
 from ringcast.runtime.member.stats import MemberReport, ViewRecord, WindowStats
 from ringcast.services.inquiries import Received
 
@@ -21,53 +23,8 @@ KERNEL_DROPS = "buffer_full"
 HARMLESS_DROPS = frozenset(["wrong_group", "bytes"])
 """Drops that only a member's details count: other groups at the same address are ordinary, and so
 are bytes that waited for a member which has left."""
-SILENT_SECONDS = 3.0
-"""A member whose last report is older than this is shown as silent."""
-
-
-class Figures(TypedDict):
-    """What a member says of itself. Rates are per second."""
-
-    role: str
-    pid: int
-    uptime: float
-    view: int
-    messages_out: float
-    messages_in: float
-    bytes_out: float
-    bytes_in: float
-    window_percent: float
-    window_messages: int
-    unread_bytes: int
-    """Bytes that wait for its application, or were put aside for it."""
-    resent: float
-    requested: float
-    congestion_window: int
-    """Bytes that may be in flight, by congestion control; 0 where there is none."""
-    lag: int
-    """Messages of the group that its application has not taken; for a recorder, not on disk."""
-    recorded: int
-    """Messages that a recorder has on disk; -1 for other members."""
-    recorder_lag_ms: int
-    """How old messages are when a recorder has them on disk."""
-    waits_for: list[str]
-    waits_seconds: float
-    suspects: list[str]
-    drops: dict[str, int]
-    """Drops by reason, since the member began."""
-    rising_drops: dict[str, float]
-    """Drops that rise, per second."""
-
-
-class MemberRow(Figures):
-    """One member, as the live view shows it."""
-
-    name: str
-    address: str
-    endpoint: str
-    age: float
-    """Seconds since its last report; -1 when there was none."""
-    round_trip_ms: float
+SILENT_SECONDS = 1.0
+"""A member whose answer is overdue for longer is shown as silent."""
 
 
 class Snapshot(TypedDict):
@@ -79,6 +36,8 @@ class Snapshot(TypedDict):
     is_closed_group: bool
     view: int
     members: list[MemberRow]
+    troubles: list[Trouble]
+    """What needs attention, the most urgent first."""
     history: list[ViewRecord]
     """The latest view last."""
 
@@ -91,19 +50,27 @@ class _Sample(NamedTuple):
 class GroupWatch:
     """The group as seen from one member; `look` once a second or so."""
 
-    def __init__(self, group: GroupBase) -> None:
-        self._group = group
+    def __init__(self, group: GroupBase, clock: Callable[[], float] = time.monotonic) -> None:
+        self._group, self._clock = group, clock
         self._service = group._service
         self._samples: dict[Address, tuple[_Sample, _Sample]] = {}
         """The last two reports of each member."""
+        self._unanswered: dict[Address, float] = {}
+        """When each member was asked the first question that it has not answered."""
 
     def look(self) -> Snapshot:
         """What the members have said until now; asks them anew for the next look."""
         reports = self._service.inquire()
-        now, view = time.monotonic(), self._group.view
+        now, view = self._clock(), self._group.view
         for address, received in reports.items():
             self._keep(address, received)
         self._samples = {a: kept for a, kept in self._samples.items() if a in view}
+        self._unanswered = {
+            member: now
+            if member in reports and reports[member].at >= self._unanswered.get(member, now)
+            else self._unanswered.get(member, now)
+            for member in view
+        }
         rows = [
             self._row(peer.address, peer.name, peer.endpoint, reports.get(peer.address), now)
             for peer in view.peers
@@ -121,6 +88,7 @@ class GroupWatch:
             "is_closed_group": own["is_closed_group"],
             "view": view.id.number,
             "members": rows,
+            "troubles": troubles_of(rows, own["group"], self._group.name, view.id.number),
             "history": _joined_histories(reported.values()),
         }
 
@@ -137,7 +105,9 @@ class GroupWatch:
     def _row(
         self, address: Address, name: str, endpoint: str, received: Received | None, now: float
     ) -> MemberRow:
-        samples, row = self._samples.get(address), _empty_row(name, str(address), endpoint)
+        samples, row = self._samples.get(address), empty_row(name, str(address), endpoint)
+        overdue = now - self._unanswered[address]
+        row["silent_seconds"] = overdue if overdue > SILENT_SECONDS else 0.0
         if samples is None:
             return row
         row = {**row, **_figures(*samples)}
@@ -175,6 +145,7 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
         "recorded": int(report["application"].get("recorded", -1)),
         "recorder_lag_ms": int(report["application"].get("recorder_lag_ms", 0)),
         "waits_for": [str(name) for name in report["waits_for"]] if blocked else [],
+        "blocked_by": report["blocked_by"] if blocked else "",
         "waits_seconds": float(max(blocked, default=0.0)),
         "suspects": _suspects(report),
         "drops": drops,
@@ -185,39 +156,6 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
             and reason not in HARMLESS_DROPS
             and (reason != KERNEL_DROPS or rates[5])
         },
-    }
-
-
-def _empty_row(name: str, address: str, endpoint: str) -> MemberRow:
-    """A member that has not answered."""
-    return {
-        "name": name,
-        "address": address,
-        "endpoint": endpoint,
-        "role": "",
-        "pid": 0,
-        "uptime": 0.0,
-        "view": 0,
-        "age": -1.0,
-        "round_trip_ms": 0.0,
-        "messages_out": 0.0,
-        "messages_in": 0.0,
-        "bytes_out": 0.0,
-        "bytes_in": 0.0,
-        "window_percent": 0.0,
-        "window_messages": 0,
-        "unread_bytes": 0,
-        "resent": 0.0,
-        "requested": 0.0,
-        "congestion_window": 0,
-        "lag": 0,
-        "recorded": -1,
-        "recorder_lag_ms": 0,
-        "waits_for": [],
-        "waits_seconds": 0.0,
-        "suspects": [],
-        "drops": {},
-        "rising_drops": {},
     }
 
 

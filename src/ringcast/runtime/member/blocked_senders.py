@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterable
 
 from ringcast.core.model.address import Address
 from ringcast.core.stack.stack import Stack
@@ -14,6 +15,8 @@ OWN_APPLICATION = (
     "this member's own application does not take messages: iterate the group, or join with"
     " receive=False"
 )
+
+MAKING_VIEW = "a view is being made"
 
 WARN_SECONDS = 1.0
 """Seconds that a sender waits for its own application before that is said aloud."""
@@ -45,6 +48,19 @@ def names(stack: Stack, members: list[Address]) -> list[str]:
     return [str(member) if view is None else view.name(member) for member in members]
 
 
+def waited_for(stack: Stack, runs: Iterable[PendingSend]) -> list[Address]:
+    """The members that these sends wait for, to the group and to single members."""
+    single = [run.to for run in runs if run.to is not None]
+    return list(dict.fromkeys([*stack.waits_for, *single]))
+
+
+def blocked_by(stack: Stack, runs: Collection[PendingSend]) -> str:
+    """Why these sends wait, where that is not a member; else empty."""
+    if not runs:
+        return ""
+    return stack.block_text or ("" if waited_for(stack, runs) else MAKING_VIEW)
+
+
 def timeout(stack: Stack, run: PendingSend, is_ready: bool, what: str) -> Timeout:
     """What a caller gets whose run found no room in time: how much of it was sent, and why no more.
 
@@ -59,6 +75,6 @@ def timeout(stack: Stack, run: PendingSend, is_ready: bool, what: str) -> Timeou
     elif who:
         why = f"there is no room, since {', '.join(who)} did not take what was sent before"
     else:
-        why = "there is no room: a view is being made"
+        why = f"there is no room: {MAKING_VIEW}"
     sent = f"; {run.sent} of {len(run.payloads)} messages were sent" if run.sent else ""
     return Timeout(f"{what}: {why}{sent}", sent=run.sent, waits_for=tuple(who))

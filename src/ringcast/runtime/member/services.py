@@ -24,7 +24,7 @@ from ringcast.errors import Closed, LocalError, NotMember, Timeout, TooLarge
 from ringcast.runtime.loop.callers import WaitingCallers
 from ringcast.runtime.loop.waiters import MakeWaiter, Waiter
 from ringcast.runtime.member.arguments import checked_targets
-from ringcast.runtime.member.blocked_senders import names
+from ringcast.runtime.member.blocked_senders import MAKING_VIEW, names
 from ringcast.runtime.member.incoming import RELIEF_SECONDS
 from ringcast.runtime.member.state_transfer import StateTransfers
 from ringcast.runtime.member.stats import member_report, packed
@@ -212,9 +212,10 @@ class MemberServices:
             return call.replies
         stack = self._member.stack
         who = tuple(names(stack, stack.waits_for))
-        whom = ", ".join(who) or "a change of the view"
-        why = f"the call was not sent within {timeout:g} seconds: the window is full, and waits for"
-        raise Timeout(f"{why} {whom}", waits_for=who)
+        why = stack.block_text or (
+            f"the window is full, and waits for {', '.join(who)}" if who else MAKING_VIEW
+        )
+        raise Timeout(f"the call was not sent within {timeout:g} seconds: {why}", waits_for=who)
 
     def cancel(self, call: PendingCall) -> None:
         """The caller no longer waits for this call."""

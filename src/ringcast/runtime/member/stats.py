@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from ringcast.core.stack.stack import Stack
-from ringcast.runtime.member.blocked_senders import names
+from ringcast.runtime.member.blocked_senders import blocked_by, names, waited_for
 
 if TYPE_CHECKING:
     from ringcast.runtime.member.member import Member
@@ -68,6 +68,8 @@ class Stats(RoleStats):
     """For how many seconds each blocked caller has waited."""
     waits_for: list[str]
     """The names of the members that a blocked sender waits for."""
+    blocked_by: str
+    """Why blocked senders wait, where that is not a member: a view is made, a majority lacks."""
 
 
 def member_stats(member: Member, now: float) -> Stats:
@@ -89,7 +91,8 @@ def member_stats(member: Member, now: float) -> Stats:
             **incoming.counters,
         },
         "blocked_senders": [round(now - run.since, 3) for run in member.outgoing.runs],
-        "waits_for": names(stack, stack.waits_for),
+        "waits_for": names(stack, waited_for(stack, member.outgoing.runs)),
+        "blocked_by": blocked_by(stack, member.outgoing.runs),
     }
     return cast(Stats, told)  # The keys of the parts are known when the stack is built.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ringcast.core.stack.counters import declared
@@ -78,8 +79,11 @@ def described() -> dict[str, str]:
 def render(*snapshots: Plain) -> str:
     """The state of one member or of several, as `Group.stats()` gives it, for Prometheus."""
     families: dict[str, list[str]] = {}
+    several = Counter((text_in(s, "group"), text_in(s, "name")) for s in snapshots)
     for snapshot in snapshots:
         own = {"group": text_in(snapshot, "group"), "member": text_in(snapshot, "name")}
+        if several[own["group"], own["member"]] > 1:
+            own["member"] += f"@{text_in(snapshot, 'me')}"
         for name, labels, value in _samples(snapshot):
             line = f"{name}{_labels({**own, **labels})} {_number(value)}"
             families.setdefault(name, []).append(line)
@@ -110,7 +114,7 @@ def _about(name: str) -> str:
 
 
 def _samples(snapshot: Plain) -> Iterator[Sample]:
-    names = names_in(snapshot)
+    names = _distinct(names_in(snapshot))
     yield "ringcast_members", {}, len(texts_in(snapshot, "members"))
     yield "ringcast_view_number", {}, _view_number(snapshot)
     yield from _waiting(snapshot)
@@ -123,7 +127,7 @@ def _waiting(snapshot: Plain) -> Iterator[Sample]:
     seconds = blocked_in(snapshot)
     yield "ringcast_blocked_senders", {}, len(seconds)
     yield "ringcast_blocked_seconds", {}, max(seconds, default=0.0)
-    for name in texts_in(snapshot, "waits_for") if seconds else ():
+    for name in dict.fromkeys(texts_in(snapshot, "waits_for")) if seconds else ():
         yield "ringcast_waits_for", {"peer": name}, 1
 
 
@@ -168,6 +172,15 @@ def _peers(part: Plain, key: str, names: Mapping[str, str]) -> Iterator[tuple[Pl
     for address, value in map_in(part, key).items():
         if isinstance(value, Mapping):
             yield value, names.get(address, address)
+
+
+def _distinct(names: Mapping[str, str]) -> dict[str, str]:
+    """The names of members, with the address where several have one: no series may come twice."""
+    several = Counter(names.values())
+    return {
+        address: name if name and several[name] == 1 else f"{name}@{address}"
+        for address, name in names.items()
+    }
 
 
 def _view_number(snapshot: Plain) -> int:

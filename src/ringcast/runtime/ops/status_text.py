@@ -143,9 +143,10 @@ def _row(sender: str, window: Plain) -> tuple[str, ...]:
 def _troubles(status: Plain, names: dict[str, str]) -> Iterator[str]:
     blocked = blocked_in(status)
     if blocked:
-        who = ", ".join(texts_in(status, "waits_for")) or "a view that is being made"
+        who = ", ".join(texts_in(status, "waits_for"))
+        why = text_in(status, "blocked_by") or f"waits for {who}"
         sends = "1 send" if len(blocked) == 1 else f"{len(blocked)} sends, the first"
-        yield f"  BLOCKED: {sends} for {blocked[0]:.1f} s; waits for {who}"
+        yield f"  BLOCKED: {sends} for {blocked[0]:.1f} s; {why}"
     waited = {
         k.removeprefix("blocked_ms_"): v
         for k, v in _counters(status)

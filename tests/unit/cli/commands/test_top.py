@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from ringcast.runtime.live.rows import MemberRow, empty_row
 from ringcast.runtime.live.text import HEADINGS, SORTS, details_of, lines_of, ordered, size_text
-from ringcast.runtime.live.watch import MemberRow, Snapshot, _empty_row
+from ringcast.runtime.live.troubles import troubles_of
+from ringcast.runtime.live.watch import Snapshot
 
 
 def member(name: str, **figures: object) -> MemberRow:
-    row = _empty_row(name, "a1", "10.0.0.1:7800")
+    row = empty_row(name, "a1", "10.0.0.1:7800")
     known: MemberRow = {**row, "age": 0.5, "view": 3, "role": "participant"}
     known.update(figures)  # type: ignore[typeddict-item]
     return known
@@ -21,6 +23,7 @@ def snapshot(*members: MemberRow) -> Snapshot:
         "is_closed_group": True,
         "view": 3,
         "members": list(members),
+        "troubles": troubles_of(members, "prices", "eve", 3),
         "history": [
             {"at": 0.0, "number": n, "members": [], "joined": [], "left": [], "why": f"why {n}"}
             for n in (1, 2, 3)
@@ -28,25 +31,20 @@ def snapshot(*members: MemberRow) -> Snapshot:
     }
 
 
-def test_every_trouble_is_told() -> None:
-    lines = list(
-        lines_of(
-            snapshot(
-                member("ann", waits_for=["bob"], waits_seconds=3.24),
-                member("bob", age=9.0),
-                member("dan", view=2, suspects=["bob"], rising_drops={"malformed": 12.0}),
-                _empty_row("fay", "f", "x:1"),
-            )
-        )
-    )
-    assert "WAITS    ann waits for bob since 3.2 s" in lines
-    assert "SILENT   bob has not answered for 9 s" in lines
-    assert "SILENT   fay has not answered yet" in lines
-    assert "APART    dan is in view 2" in lines
-    assert "SUSPECTS dan suspects bob" in lines
-    assert "DROPS    dan drops malformed: 12 per second" in lines
+def test_each_trouble_stands_behind_its_word() -> None:
+    lines = list(lines_of(snapshot(member("ann", waits_for=["bob"], waits_seconds=3.24))))
+    assert lines[2] == "WAITS    ann has waited 3.2 s for bob"
     assert lines[-3:] == [line for line in lines if "why " in line][:3]
     assert "view 3: why 3" in lines[-3]
+
+
+def test_a_narrow_terminal_shows_a_trouble_to_its_end() -> None:
+    whom = [f"a-member-with-a-long-name-{n}" for n in range(4)]
+    stuck = snapshot(member("ann", waits_for=whom, waits_seconds=3.24))
+    trouble = list(lines_of(stuck, width=60))[2:6]
+    assert all(len(line) <= 60 for line in trouble)
+    assert trouble[0].startswith("WAITS    ann has waited 3.2 s for a-member")
+    assert trouble[-1].strip().endswith(whom[-1]) or whom[-1] in " ".join(trouble)
 
 
 def test_a_healthy_group_says_so() -> None:
@@ -65,7 +63,7 @@ def test_a_watcher_that_finds_no_other_member_says_so() -> None:
 
 def test_members_that_need_attention_come_before_the_table() -> None:
     lines = list(lines_of(snapshot(member("ann", waits_for=["bob"]), member("bob"))))
-    assert lines.index("WAITS    ann waits for bob since 0.0 s") < lines.index(
+    assert lines.index("WAITS    ann has waited 0.0 s for bob") < lines.index(
         next(line for line in lines if line.startswith(HEADINGS[0]))
     )
 

@@ -2,9 +2,12 @@
 
 from typing import cast
 
+import pytest
+
 from ringcast import presets, sync
-from ringcast.runtime.live.watch import _figures, _joined_histories, _lag, _Sample
-from ringcast.runtime.member.stats import MemberReport, ViewRecord, member_report
+from ringcast.runtime.live.watch import GroupWatch, _figures, _joined_histories, _lag, _Sample
+from ringcast.runtime.member.stats import MemberReport, ViewRecord, member_report, packed
+from ringcast.services.inquiries import Received
 from ringcast.transports import Memory
 
 
@@ -61,3 +64,27 @@ def test_datagrams_of_other_groups_are_no_trouble() -> None:
 
 def test_the_lag_is_what_others_have_sent_and_the_member_has_not_taken() -> None:
     assert _lag(report("eve", ann=70, bob=5, gone=1), {"ann": 100, "bob": 4, "eve": 9}) == 30
+
+
+def test_a_member_that_answered_the_last_question_is_not_silent_however_old_its_answer_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with `ringcast top --interval 5`; a member that does not answer is told a second later."""
+    spec, clock = presets.loopback().replace(Memory()), [100.0]
+    with sync.join("watch", spec, name="ann") as group:
+        own = member_report(group._member, group._member.began + 1.0)
+        answers = {group.me: Received(packed(own), 0.0, 0.0)}
+        monkeypatch.setattr(group._service, "inquire", lambda: answers)
+        watch = GroupWatch(group, lambda: clock[0])
+
+        def silent(answered: float, now: float) -> float:
+            answers[group.me] = Received(packed(own), answered, 0.0)
+            clock[0] = now
+            return watch.look()["members"][0]["silent_seconds"]
+
+        assert silent(answered=100.0, now=100.0) == 0.0
+        assert silent(answered=100.1, now=105.0) == 0.0
+        assert silent(answered=105.1, now=110.0) == 0.0
+        assert silent(answered=105.1, now=110.5) == 0.0
+        assert silent(answered=105.1, now=111.5) == 1.5
+        assert silent(answered=112.0, now=112.1) == 0.0

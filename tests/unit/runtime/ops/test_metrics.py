@@ -80,3 +80,21 @@ def test_what_is_not_what_it_should_be_is_left_out() -> None:
     assert render() == ""
     odd = render({"view": None, "members": 3, "peers": [1], "transport": [], "x": {"acks": 1}})
     assert 'ringcast_members{group="",member=""} 0' in odd
+
+
+def test_members_of_one_name_have_series_of_their_own() -> None:
+    peers = [{"address": a, "name": "bob", "endpoint": "127.0.0.1:1"} for a in ("b1", "b2")]
+    windows = {"b1": {"low": 4}, "b2": {"low": 5}}
+    status = {
+        **STATUS,
+        "peers": peers,
+        "multicast": {"windows": windows},
+        "waits_for": ["bob", "bob"],
+        "failure": {"suspected": ["b1", "b2"]},
+    }
+    samples = [line.rpartition(" ")[0] for line in render(status).splitlines() if line[0] != "#"]
+    assert sorted(set(samples)) == sorted(samples)
+    assert f'ringcast_window_low{{{OWN},sender="bob@b1"}}' in samples
+    text = render({**STATUS, "me": "a1"}, {**STATUS, "me": "a2"})
+    assert 'member="ann@a1"' in text
+    assert 'member="ann@a2"' in text
