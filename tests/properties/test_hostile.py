@@ -21,7 +21,7 @@ from ringcast.core.wire.codec import FRAME_TYPES, encode
 from ringcast.core.wire.frames import RUNS, Ack, Alive, Data, Frame, FramePiece, Nak, UnicastData
 from ringcast.core.wire.layout import DATA_PAYLOADS_AT, FRAMES_MAX
 from ringcast.core.wire.outbox import without_trains
-from ringcast.core.wire.packed import encode_packed
+from ringcast.core.wire.packed import encode_packed, pack
 from ringcast.core.wire.receiver import Receiver
 from ringcast.core.wire.segments import Received, Segments
 from tests.seeds import quick_first
@@ -186,7 +186,7 @@ def operations(data: Received) -> int:
 def test_packed_runs_and_trains_of_them(size: int, mtu: int) -> None:
     count = 2 * DATAGRAM_MAX // size
     run = Data(VIEW, 0, STRANGER, 1, 0, 0, 0, [bytes(size)] * count, size * count, size)
-    made = list(encode_packed(GROUP, STRANGER, run, mtu - DATA_PAYLOADS_AT))
+    made = list(encode_packed(pack(GROUP, STRANGER, run, mtu - DATA_PAYLOADS_AT)))
     assert made
     for one in [made[0], next(iter(without_trains(made)))]:
         data = b"".join(map(bytes, one.buffers))

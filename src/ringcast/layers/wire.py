@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Payload
@@ -38,12 +39,13 @@ from ringcast.core.wire.layout import (
     HEADER_SIZE,
     RANGES_MAX,
 )
-from ringcast.core.wire.outbox import Datagram, Outbox, Target, without_trains
+from ringcast.core.wire.outbox import Datagram, Outbox, PackedPart, Target, without_trains
 from ringcast.core.wire.packed import (
-    Repairs,
+    SentRuns,
     encode_packed,
     is_worth_packing,
     may_be_worth_packing,
+    pack,
 )
 from ringcast.core.wire.pieces import FRAME_MAX, split
 from ringcast.errors import ConfigError
@@ -102,7 +104,8 @@ class WirePart(Part):
         super().__init__(env)
         self.group = 0
         """The group's number on the wire; the stack sets it."""
-        self._repairs = Repairs()
+        self._sent_runs = SentRuns(env.me)
+        env.out.again = self._again
         self._seal = env.seal
         self._overhead = 0 if env.seal is None else env.seal.overhead
         size = DatagramSize(spec.mtu or max(MTU_MIN, env.mtu), is_given=spec.mtu > 0)
@@ -144,9 +147,9 @@ class WirePart(Part):
 
     def _pack(self, frames: list[tuple[Target, Frame]]) -> list[Datagram]:
         open_bundles: dict[Target, _Bundle] = {}
-        done: list[_Bundle | tuple[Address | None, Data]] = []
+        done: list[_Bundle | tuple[Address | None, Data | PackedPart]] = []
         for target, whole in frames:
-            if isinstance(whole, Data) and not isinstance(target, str) and self._goes_alone(whole):
+            if self._goes_alone(whole) and not isinstance(target, str):
                 open_bundles.pop(target, None)
                 done.append((target, whole))
                 continue
@@ -167,6 +170,8 @@ class WirePart(Part):
 
     def _pack_one(self, target: Target, frame: Frame) -> list[Datagram]:
         """The usual case when there is little to do."""
+        if isinstance(frame, PackedPart) and not isinstance(target, str):
+            return self._datagrams(target, frame)
         if isinstance(frame, RUNS) and frame.size and not self._full_checksum:
             if isinstance(frame, Data):
                 if not isinstance(target, str) and frame.size <= self._budget:
@@ -184,23 +189,38 @@ class WirePart(Part):
         buffers = assemble(self.group, self.env.me, (head,), (), self._full_checksum, address)
         return Datagram(target, buffers, HEADER_SIZE + len(head))
 
-    def _goes_alone(self, run: Data) -> bool:
-        """Whether a run fills datagrams by itself, and needs nothing of the general encoding."""
-        is_uniform = 0 < run.size <= self._budget
-        return is_uniform and 2 * run.nbytes > self._budget and not self._full_checksum
+    def _goes_alone(self, frame: Frame) -> TypeGuard[Data | PackedPart]:
+        """Whether messages fill datagrams by themselves, and need nothing of the general
+        encoding."""
+        if isinstance(frame, PackedPart):
+            return True
+        if not isinstance(frame, Data) or self._full_checksum:
+            return False
+        return 0 < frame.size <= self._budget and 2 * frame.nbytes > self._budget
 
-    def _datagrams(self, target: Address | None, run: Data) -> list[Datagram]:
-        is_own = self._may_pack and run.origin == self.env.me
-        if is_own and self._is_packed(run) and target is None:
-            trains = encode_packed(self.group, self.env.me, run, self._budget)
-            is_cut = self._seal is not None or not self.env.sends_trains
-            return list(without_trains(trains) if is_cut else trains)
-        step = max(1, self._budget // run.size)
-        return list(encode_run(self.group, self.env.me, run, step, target))
+    def _datagrams(self, target: Address | None, run: Data | PackedPart) -> list[Datagram]:
+        if isinstance(run, Data):
+            part = None if target is not None else self._packed(run)
+            if part is None:
+                step = max(1, self._budget // run.size)
+                return list(encode_run(self.group, self.env.me, run, step, target))
+            run = part
+        trains = encode_packed(run, target)
+        is_cut = self._seal is not None or not self.env.sends_trains
+        return list(without_trains(trains) if is_cut else trains)
 
-    def _is_packed(self, run: Data) -> bool:
-        self._repairs.note(run)
-        return self._repairs.are_few and is_worth_packing(run, self._budget)
+    def _packed(self, run: Data) -> PackedPart | None:
+        """A run as datagrams that are full, if it is worth that."""
+        me, budget = self.env.me, self._budget
+        if not self._may_pack or run.origin != me or not is_worth_packing(run, budget):
+            return None
+        part = pack(self.group, me, run, budget)
+        self._sent_runs.note(run, part)
+        return part
+
+    def _again(self, run: Data, target: Target) -> list[Data | PackedPart]:
+        """What sends messages again."""
+        return self._sent_runs.again(run, target, self._mtu)
 
     def _pieces(self, frame: Frame) -> Iterable[Frame]:
         """A frame as frames that fit a datagram each."""

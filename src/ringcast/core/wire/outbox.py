@@ -3,12 +3,13 @@ of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Payload
-from ringcast.core.wire.frames import Frame
+from ringcast.core.wire.frames import Data, Frame
 
 Target = Address | str | None
 """A member, an endpoint that the transport can reach (a seed), or None for all members in the
@@ -52,13 +53,34 @@ def without_trains(datagrams: Iterable[Datagram]) -> Iterator[Datagram]:
             yield Datagram(datagram.target, [one], len(one))
 
 
+@dataclass(slots=True)
+class PackedPart(Frame):
+    """Datagrams of a packed run that are sent again; they are read as datagrams of their run."""
+
+    code = Data.code
+    kind = Data.kind
+    head: bytes
+    """What all datagrams of the run begin with."""
+    payloads: Sequence[Payload]
+    """The messages that they touch."""
+    position: int
+    """Where their bytes begin in the stream of the run."""
+    nbytes: int
+    size: int
+    """Bytes of each message."""
+    step: int
+    """Bytes of each datagram."""
+
+
 class Outbox:
     """Frames in the order in which they are to leave."""
 
-    __slots__ = ("frames", "learned")
+    __slots__ = ("again", "frames", "learned")
 
     def __init__(self) -> None:
         self.frames: list[tuple[Target, Frame]] = []
+        self.again: Callable[[Data, Target], list[Data | PackedPart]] = _whole
+        """What sends messages again; the wire layer knows in which datagrams they were."""
         self.learned: list[Peer] = []
         """Members that the transport should know how to reach, before it sends the frames."""
 
@@ -66,6 +88,16 @@ class Outbox:
         """Send a frame to a member, to an endpoint, or to all members."""
         self.frames.append((to, frame))
 
+    def send_again(self, run: Data, to: Target = None) -> int:
+        """Send messages again; how many bytes of messages that takes."""
+        frames = self.again(run, to)
+        self.frames += [(to, frame) for frame in frames]
+        return sum([frame.nbytes for frame in frames])
+
     def learn(self, peer: Peer) -> None:
         """Tell the transport where a member is."""
         self.learned.append(peer)
+
+
+def _whole(run: Data, to: Target) -> list[Data | PackedPart]:
+    return [run]

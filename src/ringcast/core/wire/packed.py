@@ -6,6 +6,12 @@ datagram has the head of its run and the position of its bytes in the stream, so
 when its neighbours are lost: the messages that are whole in it count. A message is not larger than
 the bytes of a datagram, so it lies in two of them at most, and its halves wait for each other.
 
+A lost datagram spoils up to three messages and more, of which it held one and a half. Receivers
+keep the halves that have arrived, so the datagram is all that they lack. They request messages;
+which datagrams were lost follows from that: those whose messages are all missing. They are sent
+again as they were (`SentRuns`). A receiver that kept no halves requests the same messages once
+more, so after a few tries messages are sent whole.
+
 Only the position differs between the datagrams of a run. The checksum covers what they have in
 common, and the position stands there twice. So one struct writes a whole train of datagrams, and
 one reads it: a head, the position, and bytes, again and again.
@@ -14,8 +20,9 @@ one reads it: a head, the position, and bytes, again and again.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from zlib import crc32
 
@@ -39,58 +46,32 @@ from ringcast.core.wire.layout import (
     is_run_in_bounds,
     is_stream_in_bounds,
 )
-from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram
+from ringcast.core.wire.outbox import (
+    TRAIN_MAX,
+    TRAIN_SEGMENTS_MAX,
+    Datagram,
+    PackedPart,
+    Target,
+)
 from ringcast.core.wire.slices import cut_uniform
 
 WASTE_MIN = 1 / 8
 """The share of a datagram that whole messages would leave empty, from which on runs are packed."""
-REPAIRS_MAX = 1 / 10
-"""The share of repairs in what is sent, up to which runs are packed. A lost datagram of a packed
-run costs up to three messages, so packing does not pay where many are lost."""
-_RECENT = 1 << 20
-"""Bytes after which what was sent before counts half."""
-STREAMS_MAX = 64
-"""Senders whose last run is remembered."""
-HALVES_MAX = 64
-"""Halves of messages that wait for the other half; beyond it the oldest is dropped, and its message
-is requested again."""
+STREAMS_MAX = 256
+"""Runs whose heads are remembered."""
+HALVES_BYTES_MAX = 2_000_000
+"""Bytes of the halves of messages that wait for the other half; beyond it the oldest are dropped,
+and their messages are requested again."""
 MESSAGES_MAX = 1 << 20
 """Messages in one run."""
+PACKET_TRIES = 3
+"""How often a datagram is sent again to one target, before its messages are sent whole."""
 GAINED = DATA_PAYLOADS_AT - PACKED_AT
 """Bytes that the head is shorter than that of a datagram with whole messages."""
 _TWICE = (1 << 32) + 1
 """A position times this is the position in each half of its field."""
 _FIELDS = 3
 """Fields of a datagram in a train: head, position twice, bytes."""
-
-
-class Repairs:
-    """The share of messages that are sent again, in the bytes that were sent of late."""
-
-    __slots__ = ("_again", "_next", "_sent", "_view")
-
-    def __init__(self) -> None:
-        self._view: ViewId = NO_VIEW
-        self._next = 0
-        self._sent = self._again = 0.0
-
-    def note(self, run: Data) -> None:
-        """This run is sent."""
-        end = run.first + len(run.payloads)
-        if run.view != self._view:
-            self._view, self._next = run.view, end
-        elif run.first < self._next:
-            self._again += run.nbytes
-        self._next = max(self._next, end)
-        self._sent += run.nbytes
-        if self._sent > _RECENT:
-            self._sent /= 2
-            self._again /= 2
-
-    @property
-    def are_few(self) -> bool:
-        """Whether so little is lost that packing pays."""
-        return self._again <= REPAIRS_MAX * self._sent
 
 
 def may_be_worth_packing(room: int) -> bool:
@@ -113,8 +94,9 @@ def is_worth_packing(run: Data, room: int) -> bool:
     )
 
 
-def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator[Datagram]:
-    """Trains of datagrams, where those with whole messages have `room` bytes for them."""
+def pack(group: int, source: Address, run: Data, room: int) -> PackedPart:
+    """A run as full datagrams, where those with whole messages have `room` bytes for them."""
+    assert len(run.payloads) * run.size == run.nbytes
     prefix = PREFIX.pack(MAGIC, VERSION, FLAG_PACKED, group, source)
     described = PACKED_RUN.pack(
         run.view.number,
@@ -128,15 +110,20 @@ def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator
         run.low,
     )
     head = b"".join((prefix, CHECKSUM.pack(crc32(described, crc32(prefix))), described))
-    step = room + GAINED
-    payloads, size = run.payloads, run.size
-    assert len(payloads) * size == run.nbytes
+    return PackedPart(head, run.payloads, 0, run.nbytes, run.size, room + GAINED)
+
+
+def encode_packed(part: PackedPart, target: Target = None) -> Iterator[Datagram]:
+    """Trains of datagrams, to the group or to one member."""
+    head, payloads, size, step = part.head, part.payloads, part.size, part.step
+    begun = part.position // size  # The number of the first message.
     segment = PACKED_AT + step
     most = max(1, min(TRAIN_SEGMENTS_MAX, TRAIN_MAX // segment))
-    for at in range(0, run.nbytes, most * step):
-        end = min(run.nbytes, at + most * step)
+    stop = part.position + part.nbytes
+    for at in range(part.position, stop, most * step):
+        end = min(stop, at + most * step)
         count, rest = divmod(end - at, step)
-        stream = b"".join(payloads[at // size : -(-end // size)])
+        stream = b"".join(payloads[at // size - begun : -(-end // size) - begun])
         begin, train = at % size, b""
         if count:
             fields: list[object] = [head, 0, b""] * count
@@ -145,8 +132,9 @@ def encode_packed(group: int, source: Address, run: Data, room: int) -> Iterator
             train = _train(count, step).pack(*fields)
         if rest:
             position = POSITION.pack((end - rest) * _TWICE)
-            train = b"".join((train, head, position, stream[begin + count * step :]))
-        yield Datagram(None, [train], len(train), segment if len(train) > segment else 0)
+            begin += count * step
+            train = b"".join((train, head, position, stream[begin : begin + rest]))
+        yield Datagram(target, [train], len(train), segment if len(train) > segment else 0)
 
 
 def _positions(at: int, step: int, count: int) -> range:
@@ -186,14 +174,17 @@ class _Stream:
 class PackedReader:
     """Reads datagrams of packed runs, and puts halves of messages together."""
 
-    __slots__ = ("_group", "_halves", "_streams", "runs")
+    __slots__ = ("_group", "_halves", "_halves_bytes", "_latest", "_streams", "runs")
 
     def __init__(self, group: int) -> None:
         self._group = group
         self._streams: dict[bytes, _Stream] = {}
-        """By the prefix of their datagrams, which names the sender."""
+        """By the heads of their datagrams."""
+        self._latest: _Stream | None = None
+        """The run of the last datagram."""
         self._halves: dict[tuple[ViewId, Address, int], tuple[bool, bytes]] = {}
         """Whether it is the beginning, and the bytes, by the message."""
+        self._halves_bytes = 0
         self.runs: list[Data] = []
         """What was read; the receiver that takes it makes the list empty."""
 
@@ -231,19 +222,20 @@ class PackedReader:
 
     def _stream(self, head: bytes, view: ViewId) -> _Stream | None:
         """The run that a datagram with this head is of; None if the head is not right."""
-        prefix = head[: PREFIX.size]
-        stream = self._streams.get(prefix)
-        if stream is not None and stream.head == head:
-            return stream
-        fresh = _parse(head, self._group, view)
-        if fresh is None:
-            return None
-        if stream is not None:
-            self._keep_tail(stream)
-        elif len(self._streams) >= STREAMS_MAX:
-            del self._streams[next(iter(self._streams))]
-        self._streams[prefix] = fresh
-        return fresh
+        latest = self._latest
+        if latest is not None and latest.head == head:
+            return latest
+        streams = self._streams
+        stream = streams.get(head)
+        if stream is None:
+            stream = _parse(head, self._group, view)
+            if stream is None:
+                return None
+            if len(streams) >= STREAMS_MAX:
+                self._keep_tail(streams.pop(next(iter(streams))))
+            streams[head] = stream
+        self._latest = stream
+        return stream
 
     def _add(self, stream: _Stream, position: int, contents: Sequence[bytes], nbytes: int) -> None:
         """Take bytes of a run, `nbytes` in all, from this position on."""
@@ -276,12 +268,14 @@ class PackedReader:
         run, halves = stream.run, self._halves
         key = self._key(run, index)
         other = halves.pop(key, None)
+        self._halves_bytes -= 0 if other is None else len(other[1])
         if other is not None and other[0] != is_beginning and len(other[1]) + len(half) == run.size:
             self._emit(stream, index, [half + other[1] if is_beginning else other[1] + half])
             return
-        if len(halves) >= HALVES_MAX:
-            del halves[next(iter(halves))]
         halves[key] = is_beginning, half
+        self._halves_bytes += len(half)
+        while self._halves_bytes > HALVES_BYTES_MAX:
+            self._halves_bytes -= len(halves.pop(next(iter(halves)))[1])
 
     @staticmethod
     def _key(run: Data, index: int) -> tuple[ViewId, Address, int]:
@@ -347,3 +341,99 @@ def _parse(head: bytes, group: int, view: ViewId) -> _Stream | None:
         view = ViewId(number, Address(coordinator))
     run = Data(view, start, Address(source), first, low, sent_at, run_flags, [], 0, size)
     return _Stream(head, run, count)
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A packed run that was sent, and what of it was sent again."""
+
+    first: int
+    last: int
+    size: int
+    step: int
+    """Bytes of messages in each of its datagrams but for the last."""
+    head: bytes
+    tries: dict[tuple[Target, int], int]
+    """By target and number of the datagram: how often it was sent again."""
+
+    @property
+    def end(self) -> int:
+        """Bytes of all messages."""
+        return (self.last + 1 - self.first) * self.size
+
+    def within(self, first: int, last: int) -> range:
+        """The numbers of the datagrams that hold nothing but messages first to last."""
+        begin, end = (first - self.first) * self.size, (last + 1 - self.first) * self.size
+        stop = -(-end // self.step) if end == self.end else end // self.step
+        return range(-(-begin // self.step), stop)
+
+    def should_try(self, target: Target, numbers: range) -> bool:
+        """Whether these datagrams are worth another try, which is counted."""
+        tries = self.tries
+        if any(tries.get((target, number), 0) >= PACKET_TRIES for number in numbers):
+            return False
+        for number in numbers:
+            tries[target, number] = tries.get((target, number), 0) + 1
+        return True
+
+
+class SentRuns:
+    """The packed runs of one sender that some receiver may lack messages of."""
+
+    __slots__ = ("_firsts", "_me", "_runs", "_view")
+
+    def __init__(self, me: Address) -> None:
+        self._me = me
+        self._view: ViewId = NO_VIEW
+        self._firsts: list[int] = []
+        self._runs: list[_Sent] = []
+
+    def note(self, run: Data, part: PackedPart) -> None:
+        """A run is sent in these datagrams; what was sent before is not noted again."""
+        if run.view != self._view:  # In another view it would have another head.
+            self._view = run.view
+            self._firsts.clear()
+            self._runs.clear()
+        freed = bisect_right(self._firsts, run.low) - 1
+        if freed > 0:  # Each of them ends before the next one begins.
+            del self._firsts[:freed], self._runs[:freed]
+        last = run.first + len(run.payloads) - 1
+        if self._runs and run.first <= self._runs[-1].last:
+            return
+        self._firsts.append(run.first)
+        self._runs.append(_Sent(run.first, last, run.size, part.step, part.head, {}))
+
+    def again(self, run: Data, target: Target, mtu: int) -> list[Data | PackedPart]:
+        """What sends messages of a run again: datagrams as they were, and messages for the rest."""
+        place = bisect_right(self._firsts, run.first) - 1
+        if place < 0 or run.view != self._view or run.origin != self._me or not run.payloads:
+            return [run]
+        sent, first, last = self._runs[place], run.first, run.first + len(run.payloads) - 1
+        if last > sent.last or run.size != sent.size or PACKED_AT + sent.step > mtu:
+            return [run]
+        numbers = sent.within(first, last)
+        if not numbers or not sent.should_try(target, numbers):
+            return [run]
+        begin, end = numbers.start * sent.step, min(numbers.stop * sent.step, sent.end)
+        low = sent.first + begin // sent.size
+        high = sent.first + (end - 1) // sent.size
+        frames: list[Data | PackedPart] = [
+            PackedPart(
+                head=sent.head,
+                payloads=run.payloads[low - first : high + 1 - first],
+                position=begin,
+                nbytes=end - begin,
+                size=sent.size,
+                step=sent.step,
+            )
+        ]
+        if first < low:
+            frames.append(_part(run, first, low - 1))
+        if high < last:
+            frames.append(_part(run, high + 1, last))
+        return frames
+
+
+def _part(run: Data, first: int, last: int) -> Data:
+    payloads = run.payloads[first - run.first : last + 1 - run.first]
+    return replace(run, first=first, payloads=payloads, nbytes=len(payloads) * run.size)

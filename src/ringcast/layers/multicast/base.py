@@ -311,11 +311,10 @@ class ReliableMulticast(Layer):
         if requester is not None:
             targets = self._retransmit_targets.choose(runs, requester)
         for run, target in targets:
-            nbytes += run.nbytes
             counters["resent"] += len(run)
             if self.env.tracer is not None:
                 self.env.tracer.resent(run, target)
-            self.env.out.send(self._frame(run), target)
+            nbytes += self.env.out.send_again(self._frame(run), target)
         counters["resent_bytes"] += nbytes
         return nbytes
 

@@ -17,12 +17,12 @@ from ringcast.core.wire.frames import Data, Frame
 from ringcast.core.wire.layout import DATA_PAYLOADS_AT, PACKED_AT, PACKED_HEAD_SIZE
 from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram, without_trains
 from ringcast.core.wire.packed import (
-    HALVES_MAX,
+    HALVES_BYTES_MAX,
     STREAMS_MAX,
     PackedReader,
-    Repairs,
     encode_packed,
     is_worth_packing,
+    pack,
     peek,
 )
 from ringcast.core.wire.receiver import Receiver
@@ -42,7 +42,7 @@ def a_run(count: int, size: int = 1_000, first: int = 10, origin: Address = A) -
 
 
 def trains(run: Data, room: int = ROOM) -> list[Datagram]:
-    return list(encode_packed(GROUP, run.origin, run, room))
+    return list(encode_packed(pack(GROUP, run.origin, run, room)))
 
 
 def datagrams(run: Data, room: int = ROOM) -> list[bytes]:
@@ -227,11 +227,12 @@ def test_bytes_beyond_the_end_of_a_run_are_refused() -> None:
 
 def test_strangers_cannot_fill_the_memory() -> None:
     reader = PackedReader(GROUP)
-    for number in range(1_000):
+    for number in range(4_000):
         run = a_run(2, origin=Address(100 + number), first=1 + number)
         assert reader.read(datagrams(run)[1], VIEW)  # The end of a message whose beginning lacks.
     assert len(reader._streams) == STREAMS_MAX
-    assert len(reader._halves) == HALVES_MAX
+    kept = sum(len(half) for _, half in reader._halves.values())
+    assert HALVES_BYTES_MAX - 1_000 < kept == reader._halves_bytes <= HALVES_BYTES_MAX
 
 
 def test_the_middle_of_a_message_is_dropped() -> None:
@@ -241,7 +242,7 @@ def test_the_middle_of_a_message_is_dropped() -> None:
     for one in datagrams(run):
         assert reader.read(one, VIEW)
     assert messages(reader.runs).items() <= sent(run).items()
-    assert len(reader._halves) <= HALVES_MAX
+    assert reader._halves_bytes == sum(len(half) for _, half in reader._halves.values())
 
 
 @pytest.mark.parametrize(("run", "is_worth"), [
@@ -261,30 +262,6 @@ def test_peek_tells_which_messages_a_datagram_touches() -> None:
     places = [peek(one, GROUP) for one in datagrams(run)]
     assert [(p.first, len(p.payloads)) for p in places if p] == [(10, 2), (11, 2), (12, 2)]
     assert peek(b"RC" + bytes(200), GROUP) is None
-
-
-def test_packing_pays_while_little_is_sent_again() -> None:
-    repairs = Repairs()
-    for first in range(0, 4_000, 100):
-        repairs.note(a_run(100, first=1 + first))
-        repairs.note(a_run(5, first=1 + first))
-        assert repairs.are_few
-    for first in range(4_000, 8_000, 100):
-        repairs.note(a_run(100, first=1 + first))
-        repairs.note(a_run(20, first=1 + first))
-    assert not repairs.are_few
-    for first in range(8_000, 12_000, 100):
-        repairs.note(a_run(100, first=1 + first))
-    assert repairs.are_few
-
-
-def test_a_view_that_counts_from_one_again_sends_nothing_again() -> None:
-    repairs = Repairs()
-    repairs.note(a_run(100, first=1_000))
-    repairs.note(replace(a_run(100, first=1), view=ViewId(5, A)))
-    assert repairs.are_few
-    repairs.note(replace(a_run(100, first=1), view=ViewId(5, A)))
-    assert not repairs.are_few
 
 
 def test_a_train_is_read_at_once_if_it_is_within_its_run() -> None:
@@ -317,11 +294,3 @@ def test_a_message_as_large_as_the_room_fits_a_datagram_by_itself() -> None:
     assert not is_worth_packing(a_run(10, STEP), ROOM)
     assert not is_worth_packing(a_run(10, STEP + 1), ROOM)
     assert is_worth_packing(a_run(10, STEP - STEP // 7), ROOM)
-
-
-def test_nothing_sent_means_few_repairs() -> None:
-    repairs = Repairs()
-    assert repairs.are_few
-    repairs.note(a_run(1))
-    repairs.note(a_run(1))
-    assert not repairs.are_few, "half of it was sent again"
