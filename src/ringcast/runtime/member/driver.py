@@ -3,8 +3,10 @@
 The driver has a thread of its own, so that the member answers other members while the application,
 or its event loop, is busy. But handing messages from thread to thread costs more than handling
 them. So a caller that waits for messages steps the member itself: a thread in `attend`, or an
-event loop that watches the transport's descriptors. Meanwhile the driver's thread runs the timers,
-and takes over only what waits longer than `GRACE_SECONDS`, for example while the loop is blocked.
+event loop that watches the transport's descriptors. A thread that waits runs the timers as well, so
+that the pace of a sender and the acks of a receiver wake no second thread; for an event loop the
+driver's thread runs them. It takes over what waits longer than `GRACE_SECONDS`, for example while
+the loop is blocked.
 
 **Spinning.** A caller that has just sent a single message polls for the answer for `SPIN_SECONDS`
 before it sleeps: waking a thread costs more than that. Spin back-off: after each spin that times
@@ -59,6 +61,11 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that attends to the member."""
         self._attended_until = -FOREVER
+        self._runs_timers = False
+        """Whether the caller that attends runs the timers as well."""
+        self._wakes_at = self._caller_wakes_at = -FOREVER
+        """When the driver's thread, and the thread that attends, will look at the timers by
+        themselves, while they sleep."""
         self._has_come = False
         """Whether datagrams wait at the transport, as far as callers of `take` know."""
         self.asks = False
@@ -77,42 +84,82 @@ class Driver:
         self._ended = self._abandoned = False
         self._enders: list[Waiter] = []
         name = f"ringcast-{member.peer.name}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._drive, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin."""
         tell_forks(self)
         self.member.alarm = self._waker.wake
+        self.member.on_due_sooner = self._on_due_sooner
         self.member.start()
         self._thread.start()
 
     # The thread -----------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _drive(self) -> None:
         member, waker = self.member, self._waker
         try:
-            due = member.step()
+            member.step()
             while member.closed is None:
                 if self._abandoned:
                     member.leave()
-                if member.outgoing.hot:
-                    due = min(due, time.monotonic() + FLUSH_SECONDS)
-                came = waker.wait(due - time.monotonic())
-                # `wake` may have announced an earlier deadline meanwhile.
-                due = member.due if came and self._is_attended() else member.step()
+                came = waker.wait(self._sleep_until() - time.monotonic())
+                self._wakes_at = -FOREVER
+                if not (self._is_attended() if came else self._are_timers_attended()):
+                    member.step()
         except BaseException as error:
             member.fail(error)
         finally:
             self._end()
 
+    def _sleep_until(self) -> float:
+        """When the driver's thread has to look again, if nothing comes."""
+        while True:
+            now = time.monotonic()
+            grace = self._grace(now)
+            until = self.member.due + grace
+            if self.member.outgoing.hot:
+                until = min(until, now + FLUSH_SECONDS)
+            self._wakes_at = until
+            if until <= self.member.due + grace:  # Else it has just become sooner.
+                return until
+
+    def _grace(self, now: float) -> float:
+        """How late the driver's thread may be for timers, since a caller runs them."""
+        return GRACE_SECONDS if self._runs_timers and now < self._attended_until else 0.0
+
+    def _on_due_sooner(self, due: float) -> None:
+        """A step is due sooner than before."""
+        if due < self._caller_wakes_at:
+            self._caller_waker.wake()
+        if due + self._grace(time.monotonic()) < self._wakes_at:
+            self._waker.wake()
+
+    def _are_timers_attended(self) -> bool:
+        """Whether an attending caller has run the timers, or is about to."""
+        now = time.monotonic()
+        return not self.member.outgoing.hot and now < self.member.due + self._grace(now)
+
     def _is_attended(self) -> bool:
-        """Whether an attending caller handles what arrived, within `GRACE_SECONDS`."""
-        if time.monotonic() >= self._attended_until:
+        """Whether an attending caller handles what arrived, within `GRACE_SECONDS`; the timers of
+        an event loop are run meanwhile."""
+        member, now = self.member, time.monotonic()
+        if now >= self._attended_until:
             return False
-        steps = self._steps
-        self._waker.wait_for_wake(GRACE_SECONDS)
-        if self._steps != steps or self.member.is_stepping:
-            return True
+        steps, until = self._steps, now + GRACE_SECONDS
+        while True:
+            due = until if self._runs_timers else min(until, member.due)
+            self._wakes_at = due
+            if self._runs_timers or member.due >= due:  # Else it has just become sooner.
+                self._waker.wait_for_wake(due - now)
+            self._wakes_at = -FOREVER
+            if self._steps != steps or member.is_stepping:
+                return True
+            now = time.monotonic()
+            if now >= until or member.closed is not None or self._abandoned or member.outgoing.hot:
+                break
+            if member.due <= now:
+                member.run_timers()
         self._attended_until = -FOREVER
         return False
 
@@ -197,16 +244,30 @@ class Driver:
         thread.prepare(self._caller_waker)
         if self.member.watch(self._the_waiting_thread) is None:
             return
-        self._attended_until = FOREVER
+        self._attended_until, self._runs_timers = FOREVER, True
         try:
-            if not thread.told and not has_more():
-                self._has_come = self._caller_waker.wait(until - time.monotonic())
+            while not (thread.told or has_more()):
+                self._has_come = self._sleep(until)
+                if self._has_come or time.monotonic() >= until:
+                    break
         except OSError as error:
             self._on_waker_error(error)
         finally:
-            self._attended_until = time.monotonic() + GRACE_SECONDS
+            self._stop_attending()
             if not thread.told:
                 self.member.unwatch(thread)
+
+    def _sleep(self, until: float) -> bool:
+        """Sleep until something comes, the waker is rung or `until` is reached; run the timers if
+        they are due first. Whether something has come."""
+        member, came = self.member, False
+        due = self._caller_wakes_at = min(until, member.due)
+        if member.due >= due:  # Else it has just become sooner.
+            came = self._caller_waker.wait(due - time.monotonic())
+        self._caller_wakes_at = -FOREVER
+        if not came and member.due <= time.monotonic():
+            self._run(member.run_timers)
+        return came
 
     def _should_spin(self) -> bool:
         """Whether to spin, since a message was just sent and the back-off allows it."""
@@ -268,23 +329,32 @@ class Driver:
             self._caller_lock.release()
 
     def _attend(self, waiter: ThreadWaiter, until: float) -> None:
-        waiter.waker = waker = self._caller_waker
-        self._attended_until = FOREVER
+        waiter.waker = self._caller_waker
+        self._attended_until, self._runs_timers = FOREVER, True
         try:
-            while not waiter.told and (left := until - time.monotonic()) > 0:
-                if (self._should_spin() and self._spin()) or waker.wait(left):
+            while not waiter.told and time.monotonic() < until:
+                if (self._should_spin() and self._spin()) or self._sleep(until):
                     self.step()
         except OSError as error:
             self._on_waker_error(error)
         finally:
-            self._attended_until = time.monotonic() + GRACE_SECONDS
+            self._stop_attending()
+
+    def _stop_attending(self) -> None:
+        """The thread is about to come back, or leaves it to an event loop or the driver."""
+        self._attended_until = time.monotonic() + GRACE_SECONDS
+        self._runs_timers = self._loop is None
 
     def step(self) -> None:
         """Handle what arrived and what is due, instead of the driver's thread. Raises Closed."""
         self._steps += 1
         self._attended_until = FOREVER
+        self._run(self.member.step)
+
+    def _run(self, deed: Callable[[], None]) -> None:
+        """Run the stack. Raises Closed."""
         try:
-            self.member.step()
+            deed()
         except (
             BaseException
         ) as error:  # An interrupt as well: the stack is in the middle of a step.
@@ -308,6 +378,7 @@ class Driver:
             self.member.fail(error)
             return
         self._loop, self._fds = loop, fds
+        self._runs_timers = False
 
     def detach(self) -> None:
         """The running event loop stops attending."""

@@ -104,14 +104,15 @@ class Member:
         self.service = MemberServices(self, services or ServiceOptions(), backlog_bytes)
         """Calls and states, beside the application."""
         self.alarm: Callable[[], None] = lambda: None
+        self.on_due_sooner = _ignore
+        """Called under the lock, when a step is due sooner than before."""
         self.left = False
         """Whether the application itself wanted the group to be closed."""
         self.endings: list[Callable[[], None]] = [pool.clear]
         """What is to be done once the network is let go of."""
         self._lock, self.is_inside = owned_lock()
         self._receive_lock, self._shut = threading.Lock(), False
-        self._leave_by = self.due = FOREVER
-        """When a step is due if nothing comes, as the driver was told."""
+        self._leave_by = self.due = FOREVER  # When a step is due if nothing comes.
         self._seen: View | None = None
         self._strangers = watch_strangers(self.stack, self.transport)
 
@@ -123,22 +124,29 @@ class Member:
             self.stack.start(time.monotonic())
             self._transmit()
 
-    def step(self) -> float:
-        """Take what has come and do what is due; when the next step is due if nothing comes.
+    def step(self) -> None:
+        """Take what has come and do what is due.
 
         One at a time steps, so that datagrams are taken in the order in which they came.
         """
         with self._receive_lock:
             if self._shut:
-                return FOREVER
+                return
             datagrams = self.transport.receive(RECEIVE_MAX)
             with self._lock:
                 now = time.monotonic()
                 self._take_in(datagrams, now)
                 if self.outgoing.hot:
                     self.outgoing.flush(now)
-                self.due = due = self._settle(now)
-                return due
+                self._settle(now)
+
+    def run_timers(self) -> None:
+        """Do what is due, and leave what has come to others."""
+        with self._lock:
+            now = time.monotonic()
+            if self.stack.deadline <= now and not self._shut:
+                self.stack.wake(now)
+            self._settle(now)
 
     def _pull(self, now: float) -> bool:
         """A step of a thread that has the lock; False when another steps already."""
@@ -166,11 +174,9 @@ class Member:
         """Whether a thread steps just now."""
         return self._receive_lock.locked()
 
-    def _settle(self, now: float) -> float:
-        """What follows each change: send, take what no caller takes, feed and tell those who wait.
-
-        Returns when the next step is due.
-        """
+    def _settle(self, now: float) -> None:
+        """What follows each change: send, take what no caller takes, feed and tell those who wait,
+        and find out when the next step is due."""
         incoming, outgoing, stack = self.incoming, self.outgoing, self.stack
         if self._out.frames or self._out.learned:
             self._transmit()
@@ -189,12 +195,11 @@ class Member:
         due = min(stack.deadline, self.transport.deadline)
         if outgoing.queues or service.waiting:
             due = min(due, now + RELIEF_SECONDS)
-        if due < self.due:
-            self.due = due
-            self.alarm()
+        is_sooner, self.due = due < self.due, due
+        if is_sooner:
+            self.on_due_sooner(due)
         if self._observer is not None:
             self._observer.settled(bool(outgoing.queues))
-        return due
 
     def _attend_to_those_who_wait(self, now: float) -> None:
         """What is left of a step for a caller that waits, or wants nothing, as long as it helps."""
@@ -416,7 +421,7 @@ class Member:
         """Let go of the network, once `closed`; no alarm is raised after it."""
         with self._receive_lock, self._lock:
             self._shut = True
-            self.alarm = lambda: None
+            self.alarm, self.on_due_sooner = lambda: None, _ignore
             self.transport.close()
             self.incoming.tell()
         if self._observer is not None:
@@ -430,7 +435,7 @@ class Member:
         """Close in a fork. Another thread may have held the locks, and holds them for ever."""
         self._lock, self.is_inside = owned_lock()
         self._receive_lock, self._shut = threading.Lock(), True
-        self.alarm = lambda: None
+        self.alarm, self.on_due_sooner = lambda: None, _ignore
         self.stack.finish(reason)
         self.outgoing.hot = False  # No thread is left to send what would be noted down.
         self.transport.close()
@@ -467,3 +472,7 @@ class Member:
         """What a caller gets whose run found no room in time."""
         with self._lock:
             return timeout(self.stack, run, self.incoming.ready, what)
+
+
+def _ignore(due: float) -> None:
+    """Do nothing."""

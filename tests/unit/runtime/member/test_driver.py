@@ -1,6 +1,7 @@
 """The driver: which caller attends to a member, and how long it spins before it sleeps."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -138,3 +139,98 @@ def test_only_the_loop_that_attends_spins(driver: Driver) -> None:
     asyncio.run(ask())
     first.close()
     asyncio.run(ask())
+
+
+def test_a_thread_that_waits_runs_the_timers(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pace of a sender and the acks of a receiver wake no second thread, and are in time."""
+    member, ran = driver.member, list[threading.Thread]()
+    run_timers = member.run_timers
+
+    def run() -> None:
+        ran.append(threading.current_thread())
+        run_timers()
+
+    monkeypatch.setattr(member, "run_timers", run)
+    monkeypatch.setattr("ringcast.runtime.member.driver.GRACE_SECONDS", SOON)
+    timers, part = member.stack.env.timers, member.stack.parts[0]
+    member.act(lambda now: timers.set(part, "test", now + 0.01))
+    driver.listen(time.monotonic() + SOON, lambda: bool(ran))
+    assert ran == [threading.current_thread()]
+    assert not timers.is_set(part, "test")
+
+
+def test_a_sleeping_caller_is_told_of_a_timer_that_another_thread_sets(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member, ran = driver.member, list[threading.Thread]()
+    run_timers, waits = member.run_timers, threading.Event()
+
+    def run() -> None:
+        ran.append(threading.current_thread())
+        run_timers()
+
+    def set_timer() -> None:
+        waits.wait(SOON)
+        member.act(lambda now: timers.set(part, "test", now))
+
+    def has_more() -> bool:
+        waits.set()
+        return not timers.is_set(part, "test") and bool(ran)
+
+    monkeypatch.setattr(member, "run_timers", run)
+    monkeypatch.setattr("ringcast.runtime.member.driver.GRACE_SECONDS", SOON)
+    timers, part = member.stack.env.timers, member.stack.parts[0]
+    other = threading.Thread(target=set_timer)
+    other.start()
+    driver.listen(time.monotonic() + SOON, has_more)
+    other.join()
+    assert set(ran) == {threading.current_thread()}
+
+
+@pytest.fixture
+def idle() -> Iterator[Driver]:
+    """A driver whose thread was not started."""
+    spec = presets.loopback().replace(Memory())
+    driver = Driver(Member("g", spec, "me", receive=True, backlog_bytes=1_000))
+    yield driver
+    driver.member.close()
+    driver._end()
+
+
+def test_timers_are_run_while_an_event_loop_is_about_to_read(
+    idle: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringcast.runtime.member.driver.GRACE_SECONDS", SOON)
+    member, ran = idle.member, list[float]()
+
+    def run() -> None:
+        ran.append(member.due)
+        member.due = float("inf")
+        idle._steps += 1  # And the loop has read.
+        idle._waker.wake()
+
+    monkeypatch.setattr(member, "run_timers", run)
+    idle._attended_until = time.monotonic() + SOON
+    member.due = due = time.monotonic() + 0.001
+    assert idle._is_attended()
+    assert ran == [due]
+
+
+def test_the_driver_is_woken_only_where_it_would_come_too_late(idle: Driver) -> None:
+    rung: list[str] = []
+    idle._waker.wake = lambda: rung.append("driver")  # type: ignore[method-assign]
+    idle._caller_waker.wake = lambda: rung.append("caller")  # type: ignore[method-assign]
+    now = time.monotonic()
+    idle._on_due_sooner(now + 1.0)
+    assert not rung, "both are awake, and look before they sleep"
+    idle._wakes_at = now + 2.0
+    idle._on_due_sooner(now + 3.0)
+    assert not rung
+    idle._on_due_sooner(now + 1.0)
+    assert rung == ["driver"]
+    idle._attended_until, idle._runs_timers = float("inf"), True
+    idle._caller_wakes_at = now + 1.999
+    idle._on_due_sooner(now + 1.998)
+    assert rung == ["driver", "caller"]
