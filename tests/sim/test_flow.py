@@ -183,6 +183,25 @@ def test_a_newcomer_under_load_has_full_credit_both_ways() -> None:
     assert world.check() == []
 
 
+def test_a_newcomer_does_not_fill_the_memory_of_a_member_that_gets_the_view_late() -> None:
+    world = World(seed=1, spec=presets.stable().replace(Flow(max_credits=1_000)))
+    a, b = world.join("a", "b")
+    b.busy()
+    rule = world.drop(lambda f: f.kind == "VIEW" and f.target == "b")
+    c = world.start("c")
+    world.run_until(lambda: c.view is not None and len(c.view) == 3, 10.0)
+    c.send_many([bytes(500)] * 50)
+    world.run(1.0)
+    assert len(a.delivered) <= 4, "two messages are a round; a second one is asked for"
+    rule.remove()
+    world.run(1.0)
+    assert world.check() == []
+    b.idle()
+    world.settle()
+    assert len(a.delivered) == len(b.delivered) == 50
+    assert world.check() == []
+
+
 def test_one_that_leaves_has_first_sent_what_it_was_given_though_it_waits_for_credits() -> None:
     world, a, b, c = trio(spec=presets.lan().insert(Flow(max_credits=CREDITS)))
     rule = world.drop(lambda frame: frame.kind == "CREDIT")

@@ -270,14 +270,24 @@ class FlowLayer(Layer):
         if isinstance(frame, CreditRequest):
             known = self.sources.get(source)
             if known is None:
-                if len(self._granted) < GRANTED_MAX:
-                    self._granted[source] = frame
-                self.env.out.send(Credit(frame.high), source)
+                self._answer_unknown(frame, source)
                 return
             known.asked, known.urgent = frame, frame.urgent != 0
             self._consider(source, known)
         elif isinstance(frame, Credit) and frame.high >= self._request.high:
             self._answered(source)
+
+    def _answer_unknown(self, request: CreditRequest, source: Address) -> None:
+        """A member of the next view asks, or a stranger: it is granted one round before the view is
+        here. It repeats the request for the next one; when that is urgent, it is granted too."""
+        granted = self._granted.get(source)
+        if granted is not None and request.high > granted.high:
+            if not request.urgent:
+                return
+            request = CreditRequest(request.high, granted.spent + request.spent, request.urgent)
+        if granted is not None or len(self._granted) < GRANTED_MAX:
+            self._granted[source] = request
+        self.env.out.send(Credit(request.high), source)
 
     def up(self, batch: Batch) -> None:
         if batch.dest is None:
@@ -319,7 +329,7 @@ class FlowLayer(Layer):
                 members.discard(member)
         for member in installation.joined:
             source = self.sources[member] = Source(installation.starts[member])
-            if member in self._granted:  # What was sent in that round comes now, on top.
+            if member in self._granted:  # What was sent in these rounds comes now, on top.
                 source.answer(self._granted[member])
         self._granted.clear()
         held = self._held

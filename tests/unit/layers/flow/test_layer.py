@@ -315,6 +315,24 @@ def test_a_request_of_an_unknown_member_is_granted() -> None:
     assert a.env.out.frames == [(Address(99), Credit(77))]
 
 
+def test_an_unknown_member_is_granted_one_round_and_more_only_where_it_is_urgent() -> None:
+    _, (a, _, _) = group()
+    newcomer = Address(99)
+    for request in (
+        CreditRequest(2, 300, 0),
+        CreditRequest(2, 300, 0),  # The answer was lost.
+        CreditRequest(4, 200, 0),  # It may fill the memory of a member that is late.
+        CreditRequest(4, 200, 1),
+    ):
+        a.receive(request, newcomer)
+    assert a.env.out.frames == [(newcomer, Credit(high)) for high in (2, 2, 4)]
+    flow, view = flow_of(a), a.view
+    assert view is not None
+    starts = {**dict.fromkeys(view.members, 0), newcomer: 0}
+    flow.on_view(Installation(view, view, starts, (newcomer,), ()))
+    assert flow.sources[newcomer].forced == 500
+
+
 def test_what_was_granted_to_a_member_of_the_next_view_may_come_on_top() -> None:
     _, (a, _, _) = group()
     newcomer = Address(99)
