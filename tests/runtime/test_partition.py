@@ -9,7 +9,7 @@ from ringcast import StackSpec, presets
 from ringcast.control.membership.settings import Membership
 from ringcast.transports import Tcp, Udp
 from tests.runtime.members import Process, await_one_view, expect_agreement, hear_all
-from tests.runtime.namespaces import Lan, lan
+from tests.runtime.namespaces import Lan, Wrapper, lan, run
 from tests.runtime.support import QUICK, SOON, group_name
 
 SIDES = ("a", "b"), ("c", "d", "e")
@@ -30,6 +30,13 @@ def network() -> Iterator[Lan]:
     """Two sides with a bridge between."""
     with lan(2) as sides:
         yield sides
+
+
+def part(side: Wrapper, address: str) -> None:
+    """Let nothing of that address arrive at this side, nor leave for it."""
+    sysctl = "/proc/sys/net/ipv4/conf"
+    checks = " && ".join(f"echo 1 > {sysctl}/{name}/rp_filter" for name in ("all", "eth0"))
+    run(*side, "sh", "-c", f"{checks} && ip route add blackhole {address}/32")
 
 
 def stack(kind: str, side: int, seed: str | None) -> StackSpec:
@@ -82,3 +89,27 @@ def test_a_cut_link_makes_two_groups_and_a_mended_one_makes_one(network: Lan, ki
     finally:
         for process in everybody:
             process.end()
+
+
+@pytest.mark.parametrize("kind", ["multicast", "tcp"])
+def test_a_member_that_a_sender_does_not_reach_gets_its_messages_from_another(kind: str) -> None:
+    group, members, seed = group_name(), list[Process](), None
+    with lan(3) as sides:
+        try:
+            for side, name in enumerate("abc"):
+                spec = stack(kind, side, seed).replace("FailureDetector", pair_timeout=600.0)
+                process = Process(group, name, spec, *sides.sides[side])
+                members.append(process)
+                endpoint = process.hear("joined")["endpoint"]
+                seed = seed or str(endpoint)
+            for process in members:
+                process.hear_view("a", "b", "c")
+            _, b, c = members
+            part(sides.sides[2], "10.77.1.2")
+            b.tell(send=500)
+            for process in members:
+                hear_all(process, {"b": 500})
+            assert c.stays[-1].names == ["a", "b", "c"], "no view without one of the two"
+        finally:
+            for process in members:
+                process.end()

@@ -144,3 +144,24 @@ def test_a_newcomer_is_admitted_although_a_member_does_not_hear_the_coordinator(
     assert newcomer.view is not None
     assert a.me in newcomer.view
     assert e.me not in newcomer.view
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("fault", ["pair", "pause"])
+def test_senders_go_on_up_to_their_windows_while_nothing_arrives_at_one_member(
+    spec: StackSpec, fault: str
+) -> None:
+    """On a network of packets: congestion control waits for no member that is not there."""
+    world = World(seed=1, spec=spec.replace("Wire", mtu=1_472))
+    a, b, c, d = world.join("a", "b", "c", "d")
+    if fault == "pair":
+        world.drop(lambda f: {f.source, f.target} == {"b", "d"})
+    else:
+        d.pause()
+    view = a.view
+    for sender in (a, b):
+        sender.send_many([bytes(1_000)] * 2_000)
+    world.run(2.0)
+    assert a.view == b.view == view, "not yet"
+    assert [len(member.delivered) for member in (a, b, c)] == [4_000] * 3
+    assert world.check() == []

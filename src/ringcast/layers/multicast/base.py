@@ -112,7 +112,6 @@ class ReliableMulticast(Layer):
     def connect(self, ports: Ports) -> None:
         self._membership = self._flush.membership = ports[ViewChanger]
         self._tracker = self._last_seqno.tracker = ports.get(Tracker)
-        self._flight.is_tracked = self._tracker is not None
 
     @property
     def block_times(self) -> BlockTimes:
@@ -335,6 +334,8 @@ class ReliableMulticast(Layer):
     def _tick(self) -> None:
         self._ack_sender.send_due()
         self._last_seqno.tick()
+        if self._flight.is_controlled and self._flight.pass_over_still():
+            self.above.resume()
 
     # Views ---------------------------------------------------------------------------------------
 

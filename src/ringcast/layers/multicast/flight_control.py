@@ -41,7 +41,6 @@ class FlightControl:
         "arrived",
         "congestion",
         "is_shared",
-        "is_tracked",
         "sent_at",
     )
 
@@ -55,8 +54,6 @@ class FlightControl:
         self._ignored: set[Address] = set()
         """The members whose paths do not count: those that are released, and those that are
         still."""
-        self.is_tracked = False
-        """Whether whole large messages are acked."""
         self._still: dict[Address, int] = {}
         """Per member that lacks messages: for how many ticks nothing has arrived there."""
         self.congestion = Congestion(env, flight_bytes, self._ignored)
@@ -161,7 +158,8 @@ class FlightControl:
 
     def pass_over_still(self) -> bool:
         """On the tick: wait no longer for the arrivals of members where nothing arrives; whether
-        that makes room. To wait for them is the window's work, and the tracker's."""
+        that makes room. To wait for them is the window's work, and the tracker's: a path that is cut
+        or a process that is stopped holds no sender up until then."""
         before = self._still
         self._still = {member: before.get(member, 0) + 1 for member in self.lacking()}
         if STILL_TICKS not in self._still.values():

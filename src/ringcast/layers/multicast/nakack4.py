@@ -175,9 +175,6 @@ class NakAck4Layer(ReliableMulticast):
 
     def _tick(self) -> None:
         super()._tick()
-        flight = self._flight
-        if flight.is_tracked and flight.is_controlled and flight.pass_over_still():
-            self.above.resume()
         for member in (*self._ack_map.released, *self._ack_map.excused):
             self.env.out.send(self._last_seqno.frame(), member)
             self._ticker.arm()

@@ -179,7 +179,7 @@ def test_a_released_member_where_nothing_arrives_leaves_room_in_flight() -> None
     layer = a.get(NakAck4Layer)
     net.policy = lambda flight: () if flight.target == B else (0.001,)
     a.send([MESSAGE] * 4)
-    net.run(1.0)
+    net.run(0.2)  # Before it is passed over since nothing arrives there.
     assert space(a) < FLIGHT
     layer.release(B)
     assert space(a) == FLIGHT
