@@ -1,5 +1,7 @@
 """Membership, as users rely on it: one view, whether members come, go, crash, sleep or are cut."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ringcast import presets
@@ -9,6 +11,7 @@ from ringcast.core.wire.codec import encode, group_id
 from ringcast.core.wire.frames import Present
 from ringcast.layers.multicast.nakack4 import NakAck4
 from ringcast.sim import Member, World
+from ringcast.spec import StackSpec
 
 
 def world_of(seed: int, *names: str, **settings: float) -> tuple[World, list[Member]]:
@@ -310,6 +313,24 @@ def test_a_dead_coordinator_that_others_tell_of_is_not_waited_for() -> None:
     began = world.now
     expect_one_view(world, b, c)
     assert world.now - began < 5.0, "two searches at the most; change_timeout is 10"
+
+
+@pytest.mark.parametrize("preset", [presets.lan, presets.stable])
+def test_the_next_coordinator_has_not_got_the_view_that_makes_it_so(
+    preset: Callable[[], StackSpec],
+) -> None:
+    """It searches, and so is no member that is absent."""
+    world = World(seed=1, spec=preset())
+    (a,) = world.join("a")
+    rule = world.drop(lambda f: f.kind == "VIEW" and f.target == "b")
+    b, c = world.start("b"), world.start("c")
+    world.run_until(lambda: c.view is not None and len(c.view) == 3, 10.0)
+    assert c.view is not None
+    assert c.view.members == (a.me, b.me, c.me)
+    assert b.view is None
+    a.crash()
+    rule.remove()
+    expect_one_view(world, b, c, seconds=10.0)
 
 
 def test_a_member_that_was_restarted_is_a_new_member() -> None:

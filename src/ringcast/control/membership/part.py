@@ -206,10 +206,14 @@ class MembershipPart(Part):
         self._away = seconds if not is_default else self._away or seconds
 
     def stranger(self, source: Address) -> None:
-        """Tell a former member that acts like one of this view which view there is; at most once
-        per `retry_max`."""
-        if not self.admission.knows(source):
-            return
+        """Tell a former member that acts like one of this view which view there is."""
+        if self.admission.knows(source):
+            self.repeat_view(source)
+
+    # What components ask -------------------------------------------------------------------------
+
+    def repeat_view(self, source: Address) -> None:
+        """Send the view to a process that does not have it; at most once per `retry_max`."""
         told = self._strangers.get(source)
         if told is not None and self.env.now - told < self.spec.retry_max:
             return
@@ -217,8 +221,6 @@ class MembershipPart(Part):
             self._strangers.clear()
         self._strangers[source] = self.env.now
         self.send_view(source)
-
-    # What components ask -------------------------------------------------------------------------
 
     def send_view(self, to: Address) -> None:
         """Repeat the view to a member; an evicted one is told why the view is without it."""

@@ -61,8 +61,16 @@ class Participant(Component):
         return next((member for member in self.view if member not in absent), self.env.me)
 
     def on_found(self, peer: Peer, view: ViewId, coordinator: Peer, cookie: int, echo: int) -> None:
-        """A member of this view is in a later one: this member has missed something."""
-        if peer.address in self.view and view.number > self.view.id.number:
+        """A member of this view is in a later one: this member has missed something. Or it searches
+        still: the view was lost on its way, and its coordinator may be gone."""
+        if peer.address not in self.view:
+            return
+        if view == NO_VIEW:
+            absent = {*self.part.departures.absent, peer.address}
+            first = next((member for member in self.view if member not in absent), None)
+            if first == self.env.me and self.part.coordinator is None:
+                self.part.repeat_view(peer.address)
+        elif view.number > self.view.id.number:
             self.env.out.send(Installed(self.view.id), peer.address)
 
     # Stopping ------------------------------------------------------------------------------------

@@ -158,8 +158,8 @@ class FlightControl:
 
     def pass_over_still(self) -> bool:
         """On the tick: wait no longer for the arrivals of members where nothing arrives; whether
-        that makes room. To wait for them is the window's work, and the tracker's: a path that is cut
-        or a process that is stopped holds no sender up until then."""
+        that makes room. To wait for them is the window's work, and the tracker's: until then a path
+        that is cut or a process that is stopped holds no sender up."""
         before = self._still
         self._still = {member: before.get(member, 0) + 1 for member in self.lacking()}
         if STILL_TICKS not in self._still.values():
