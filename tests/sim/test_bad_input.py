@@ -7,9 +7,19 @@ import pytest
 from ringcast import presets
 from ringcast.core.model.address import Address
 from ringcast.core.model.ranges import RangeSet
-from ringcast.core.model.view import ViewId
+from ringcast.core.model.view import View, ViewId
 from ringcast.core.wire.codec import encode, group_id
-from ringcast.core.wire.frames import Ack, Alive, Data, Frame, Leave, Nak, Vote
+from ringcast.core.wire.frames import (
+    Ack,
+    Alive,
+    Data,
+    Frame,
+    Install,
+    Leave,
+    Nak,
+    Section,
+    Vote,
+)
 from ringcast.sim import World
 from ringcast.sim.swarm.actions import ChaosListener
 
@@ -130,3 +140,22 @@ def test_a_tenth_of_all_datagrams_is_damaged() -> None:
     assert [m.payload for m in b.delivered] == [b"%d" % number for number in range(1000)]
     assert b.stack.counters["dropped_malformed"] > 50
     assert world.check() == []
+
+
+def test_two_members_that_a_third_set_at_odds_do_not_answer_each_other_without_an_end() -> None:
+    """Each answer is one frame, and some arrive twice: without a bound they would be a storm."""
+    world = World(seed=1, spec=presets.lan(), duplicate=0.2, effort_max=30_000)
+    a, b, c = world.join("a", "b", "c")
+    view = b.view
+    assert view is not None
+    made_up = View(ViewId(view.id.number + 1, a.me), view.peers)
+    only_b = Section(view.id, (b.me,), ())
+    world.inject(datagram(c.me, Install(made_up, (0, 0, 0), (only_b,))), b)
+    world.run(0.1)
+    assert b.view == made_up
+    world.inject(datagram(c.me, Install(made_up, (0, 0, 0), (only_b,))), a)
+    world.run(3.0)
+    assert world.frames["VIEW"] < 200
+    c.crash()
+    world.run_until(lambda: world.united, 30.0)
+    assert len(b.view or ()) == 2

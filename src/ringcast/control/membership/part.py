@@ -40,9 +40,8 @@ from ringcast.core.wire.frames import (
 )
 from ringcast.errors import Malformed
 
-STRANGERS_MAX = 1024
-"""How many strangers are remembered, so that each is told the view at most once per
-`retry_max`."""
+REPEATED_MAX = 1024
+"""How many processes are remembered that the view was repeated to, and when."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,8 @@ class MembershipPart(Part):
         self._is_handling = False
         self._away = 0.0
         """Seconds that this member stays alone after it was evicted."""
-        self._strangers: dict[Address, float] = {}
+        self._repeated: dict[Address, tuple[ViewId, float]] = {}
+        """Per process that the view was repeated to: which one, and when."""
 
     def connect(self, ports: Ports) -> None:
         self.control = ports[Control]
@@ -212,15 +212,17 @@ class MembershipPart(Part):
 
     # What components ask -------------------------------------------------------------------------
 
-    def repeat_view(self, source: Address) -> None:
-        """Send the view to a process that does not have it; at most once per `retry_max`."""
-        told = self._strangers.get(source)
-        if told is not None and self.env.now - told < self.spec.retry_max:
+    def repeat_view(self, to: Address, pause: float | None = None) -> None:
+        """Send the view to a process that does not have it; at most once per `pause`, as a rule
+        `retry_max`: two members that cannot agree must not answer each other without an end."""
+        latest = NO_VIEW if self.last_install is None else self.last_install.view.id
+        view, told = self._repeated.get(to, (NO_VIEW, 0.0))
+        if view == latest and self.env.now - told < (pause or self.spec.retry_max):
             return
-        if len(self._strangers) >= STRANGERS_MAX:
-            self._strangers.clear()
-        self._strangers[source] = self.env.now
-        self.send_view(source)
+        if len(self._repeated) >= REPEATED_MAX:
+            self._repeated.clear()
+        self._repeated[to] = (latest, self.env.now)
+        self.send_view(to)
 
     def send_view(self, to: Address) -> None:
         """Repeat the view to a member; an evicted one is told why the view is without it."""
@@ -230,10 +232,12 @@ class MembershipPart(Part):
         if self.last_install is not None:
             self.env.out.send(self.last_install, to)
 
-    def leads_from(self, base: ViewId) -> bool:
-        """Whether the members of that view went over to this one."""
+    def leads_from(self, base: ViewId, member: Address) -> bool:
+        """Whether this member of that view goes over from it to the installed one."""
         frame = self.last_install
-        return frame is not None and any(section.base == base for section in frame.sections)
+        return frame is not None and any(
+            section.base == base and member in section.members for section in frame.sections
+        )
 
     @property
     def number_above(self) -> int:

@@ -83,7 +83,7 @@ class Participant(Component):
         elif frame.base != self.view.id:
             self.env.out.send(Installed(self.view.id), source)
             if frame.base < self.view.id:
-                self.part.send_view(source)
+                self.part.repeat_view(source, self.spec.retry)
         elif self.env.me in frame.departed:
             self.env.counters["declared_dead"] += 1
         elif frame.proposal < self.part.promised:
@@ -196,9 +196,13 @@ class Participant(Component):
         if frame.view >= self.view.id:
             if source not in self.view:
                 self.refuse(frame.view, source)
-        elif frame.view == NO_VIEW or source not in self.view or self.part.leads_from(frame.view):
+        elif (
+            frame.view == NO_VIEW
+            or source not in self.view
+            or self.part.leads_from(frame.view, source)
+        ):
             if source in self.view or self.part.admission.knows(source):
-                self.part.send_view(source)
+                self.part.repeat_view(source, self.spec.retry)
             elif frame.view != NO_VIEW:
                 self.refuse(frame.view, source)
         else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringcast.control.membership.part import STRANGERS_MAX, MembershipSnapshot
+from ringcast.control.membership.part import REPEATED_MAX, MembershipSnapshot
 from ringcast.core.model.address import Address
 from ringcast.core.model.events import Merged
 from ringcast.core.model.view import ViewId
@@ -156,13 +156,13 @@ def test_a_member_of_another_view_is_elsewhere() -> None:
     assert not bench.part.is_elsewhere(Address(3))
 
 
-def test_the_strangers_that_were_told_are_bounded() -> None:
+def test_the_processes_that_the_view_was_repeated_to_are_bounded() -> None:
     bench = coordinating()
-    strangers = range(100, 101 + STRANGERS_MAX)
+    strangers = range(100, 101 + REPEATED_MAX)
     for number in strangers:
         bench.part.admission.start_view(OWN, view_of(3, ME, number))
         bench.part.stranger(Address(number))
-    assert len(bench.part._strangers) == 1
+    assert len(bench.part._repeated) == 1
     assert len(bench.kinds()) == len(strangers)
 
 
