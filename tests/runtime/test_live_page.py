@@ -63,7 +63,7 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
         browser(tmp_path) as page,
     ):
         _, url = served(running, tmp_path, ann.group, multicast())
-        page.open(url, width=1400, height=760)
+        page.open(url, width=1400, height=860)
         page.wait_for("members", "ann", "bob", "eye", "coordinator", bob_endpoint(bob))
         page.wait_for("history", "eye joined")
         page.wait_without("troubles", "waited")
@@ -83,6 +83,7 @@ def test_a_join_a_recorder_a_slow_member_and_a_kill_are_seen_in_the_page(tmp_pat
         ann.tell(flood=1_000)
         told("a slow member", page.wait_for("troubles", "ann has waited", "for bob"))
         if picture:
+            page.evaluate("scrollTo(0, 0)")
             page.screenshot(Path(picture))
         check_sorting_and_freezing(page)
 

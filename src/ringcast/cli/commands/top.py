@@ -21,6 +21,8 @@ from ringcast.runtime.live.text import LEGEND, SORTS, details_of, lines_of, orde
 from ringcast.runtime.live.watch import GroupWatch, Snapshot
 
 CLEAR, HIDE, SHOW = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h"
+FIRST_PAUSE = 0.3
+"""Seconds between the first two questions."""
 MEMBERS_MIN, OTHER_LINES = 3, 12
 """Rows that the table has at least, and lines of a screen that others need."""
 KEYS = "q quit · f freeze · s sort · n next member's details · h help"
@@ -57,7 +59,9 @@ def run(arguments: Namespace) -> int:
     signal.signal(signal.SIGTERM, _end)
     with join_as_observer(arguments) as group:
         watch = GroupWatch(group)
-        watch.look()  # The first answers are there at the next look.
+        watch.look()  # A member that has not heard of this one yet gives no answer.
+        time.sleep(min(FIRST_PAUSE, arguments.interval))
+        watch.look()
         if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             _print(watch, arguments)
         else:

@@ -85,11 +85,11 @@ def _silent(rows: Sequence[MemberRow]) -> Iterator[str]:
         if not some:
             continue
         longest = _waited_text(max(row["silent_seconds"] for row in some))
-        never = "" if some[0]["age"] >= 0 else ", and never has"
-        if len(some) == 1:
-            yield f"{_names(some)} has not answered for {longest}{never}"
+        verb, upto = ("has", "") if len(some) == 1 else ("have", "up to ")
+        if some[0]["age"] >= 0:
+            yield f"{_names(some)} {verb} not answered for {upto}{longest}"
         else:
-            yield f"{_names(some)} have not answered for up to {longest}{never}"
+            yield f"{_names(some)} {verb} not answered yet, asked {upto}{longest} ago"
 
 
 def _suspects(rows: Sequence[MemberRow]) -> Iterator[str]:

@@ -26,7 +26,7 @@ def test_every_trouble_is_told_the_most_urgent_first() -> None:
     ) == [
         "waits: ann has waited 3.2 s for bob",
         "silent: bob has not answered for 9.0 s",
-        "silent: fay has not answered for 4.0 s, and never has",
+        "silent: fay has not answered yet, asked 4.0 s ago",
         "suspects: dan suspects bob",
         "apart: dan is in view 2, not 3",
         "drops: dan drops malformed: 12 per second (datagrams that cannot be parsed)",
