@@ -21,7 +21,7 @@ from ringcast.spark.follow import run
 from ringcast.spark.follow.stream import AUDIT_ROWS
 from ringcast.spark.follow.warm_up import warm_up
 from ringcast.trace.check import check
-from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
+from ringcast.trace.follow.audit_row import LATE, OPEN, VIEW, VIOLATION, AuditRow
 from ringcast.trace.judging.history import History
 from ringcast.trace.rules import Rules
 from ringcast.trace.schema import DELIVERED, Row, signed
@@ -112,7 +112,7 @@ def test_a_trace_in_pieces_with_a_restart_between_them(spark: SparkSession, tmp_
     assert sorted(row[1:4] for row in kinds(told, VIOLATION)) == expected
     (late_row,) = kinds(told, LATE)
     assert late_row[2:5] == (signed(late.member), late.view, 1)
-    assert len(kinds(told, VIEW)) == len(views)
+    assert len(kinds(told, VIEW)) == len(kinds(told, OPEN)) == len(views)
     assert sum(row[4] for row in kinds(told, VIEW)) == len(rows)
 
 
@@ -169,6 +169,19 @@ def test_a_query_that_ends_without_a_word_is_a_failure(tmp_path: Path) -> None:
         following._ended(cast(StreamingQuery, ended))
 
 
+def test_a_view_that_is_not_over_is_no_part_of_the_verdict() -> None:
+    """As where all members were killed."""
+    outcome = run.FollowOutcome()
+    for view in (6, 7, 8):
+        outcome.add(AuditRow(OPEN, view, 1, "")._asdict())
+    judged = "CLEAN: 0 views with 0 deliveries were judged"
+    assert outcome.verdict() == f"{judged}; 3 views are not over, and not judged"
+    outcome.add(AuditRow(VIEW, 6, 1, "clean")._asdict())
+    outcome.add(AuditRow(VIEW, 8, 1, "clean")._asdict())
+    assert outcome.verdict().endswith("; view 7 is not over, and not judged")
+    assert outcome.plain()["open_views"] == 1
+
+
 def alarm_rows(alarms: Path) -> list[dict[str, Any]]:
     files = sorted(alarms.glob("*.parquet"))
     return [row for file in files for row in pq.read_table(file).to_pylist()]
@@ -217,3 +230,4 @@ def test_a_crash_around_the_writing_of_alarms_loses_and_repeats_nothing(
     assert found == sorted((v.cause, signed(v.member), v.view) for v in check(rows))
     assert sorted((r["view"], r["view_by"]) for r in told if r["type"] == VIEW) == sorted(views)
     assert (outcome.violations, outcome.views) == (len(found), len(views))
+    assert outcome.open == set(), "all views are over"

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,8 @@ from ringcast.spark.follow.warm_up import warm_up
 from ringcast.spark.session import session
 from ringcast.spark.traces import LOST, blame, explained
 from ringcast.trace.compaction.lock import reading
-from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION
+from ringcast.trace.follow.audit_row import LATE, OPEN, VIEW, VIOLATION
+from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
 from ringcast.trace.writer import trace_directory
 
@@ -66,6 +67,8 @@ class FollowOutcome:
     """Rows that came after their view was judged."""
     views: int = 0
     deliveries: int = 0
+    open: set[ViewKey] = field(default_factory=set)
+    """Views that are not over."""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The last rows of the audit by type, at most ROWS_KEPT."""
 
@@ -73,9 +76,14 @@ class FollowOutcome:
         """Count one row of the audit."""
         self.violations += row["type"] == VIOLATION
         self.late += row["rows"] if row["type"] == LATE else 0
+        view = row["view"], row["view_by"]
+        if row["type"] == OPEN:
+            self.open.add(view)
+            return
         if row["type"] == VIEW:
             self.views += 1
             self.deliveries += row["delivered_messages"] or 0
+            self.open.discard(view)
         kept = self.rows.setdefault(row["type"], [])
         kept.append(row)
         del kept[:-ROWS_KEPT]
@@ -84,9 +92,10 @@ class FollowOutcome:
         """What came out, as a line."""
         judged = f"{self.views:,} views with {self.deliveries:,} deliveries were judged"
         late = f"; {self.late:,} rows came too late" if self.late else ""
+        rest = f"; {_open_views(self.open)}" if self.open else ""
         if self.violations:
-            return f"BROKEN: {self.violations:,} violations; {judged}{late}"
-        return f"CLEAN: {judged}{late}"
+            return f"BROKEN: {self.violations:,} violations; {judged}{late}{rest}"
+        return f"CLEAN: {judged}{late}{rest}"
 
     def plain(self) -> dict[str, Any]:
         """The same as plain data, with the last rows."""
@@ -96,8 +105,15 @@ class FollowOutcome:
             "late_rows": self.late,
             "views": self.views,
             "deliveries": self.deliveries,
+            "open_views": len(self.open),
             "rows": self.rows,
         }
+
+
+def _open_views(views: Collection[ViewKey]) -> str:
+    if len(views) == 1:
+        return f"view {next(iter(views))[0]} is not over, and not judged"
+    return f"{len(views):,} views are not over, and not judged"
 
 
 def follow(
@@ -219,7 +235,7 @@ class _Following:
         self._batches, self._news = batch, time.monotonic()
         for row in found.to_pylist():
             self._outcome.add(row)
-            if row["type"] != VIEW or row["violations"]:
+            if row["type"] in (VIOLATION, LATE) or row["violations"]:
                 self._say(_line(row))
         self._write_page()
 

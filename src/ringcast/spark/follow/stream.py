@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from ringcast.errors import ConfigError
 from ringcast.spark.schema import TRACE
 from ringcast.spark.traces import CHECKED, SUFFIX, check_columns
 from ringcast.trace.checksum import damage, is_damaged
-from ringcast.trace.compaction.names import COMPACTED, covered
+from ringcast.trace.compaction.names import COMPACTED, covered, trace_file
 from ringcast.trace.follow.audit_row import AuditRow
 from ringcast.trace.follow.member import MemberTrack
 from ringcast.trace.follow.part import MemberPart
@@ -41,7 +42,7 @@ from ringcast.trace.follow.view import KEPT_MS, ViewTrack
 from ringcast.trace.judging.checks import checks_of_others, include
 from ringcast.trace.judging.summary import ViewKey
 from ringcast.trace.rules import Rules
-from ringcast.trace.schema import Row
+from ringcast.trace.schema import Row, signed
 
 STATE_STORE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -127,10 +128,14 @@ def _parts(rules: Rules) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def condense(batches: Batches) -> Iterator[pa.RecordBatch]:
         found: dict[tuple[int, ViewKey], MemberPart] = {}
         checked = set[str]()
+        files = defaultdict[int, list[tuple[int, int]]](list)
         for batch in batches:
             for file in {*map(str, batch.column("file_path").unique().to_pylist())} - checked:
                 checked.add(file)
                 _check_file(file)
+                if named := trace_file(Path(unquote(urlsplit(file).path))):
+                    member = signed(int(named.member, 16))
+                    files[member].append((named.first, named.last))
             columns = [batch.column(name).to_pylist() for name in Row._fields]
             for row in map(Row._make, zip(*columns, strict=True)):
                 key = row.member or 0, (row.view or 0, row.view_by or 0)
@@ -139,6 +144,7 @@ def _parts(rules: Rules) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
                 found[key].add(row, rules.skew_us)
         for part in found.values():
             part.tidy()
+            part.files = files[part.member]
         lines = [(m, *view, json.dumps(part.plain())) for (m, view), part in found.items()]
         if lines:
             names = ["member", "view", "view_by", "body"]
@@ -161,7 +167,8 @@ def _check_file(address: str) -> None:
 
 
 class MemberProcessor(StatefulProcessor):
-    """State by member: where it is. It goes when the member closes, or is silent for a week."""
+    """State by member: where it is. It goes when the member has closed and all its files have been
+    read, or when it is silent for a week."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before everything else."""
@@ -184,7 +191,7 @@ class MemberProcessor(StatefulProcessor):
         track = MemberTrack.of(member, json.loads(known[0])) if known else MemberTrack(member)
         for (number, by), message in track.update(parts.values()):
             yield SparkRow(member=member, view=number, view_by=by, body=json.dumps(message))
-        if any(part.closed for part in parts.values()):
+        if track.is_over:
             self._state.clear()
         else:
             self._state.update((json.dumps(track.plain()),))

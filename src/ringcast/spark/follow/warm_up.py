@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ringcast.spark.follow.stream import audit_stream
+from ringcast.trace.follow.audit_row import VIEW
 from ringcast.trace.rules import Rules
 from ringcast.trace.writer import TraceWriter
 
@@ -36,7 +37,7 @@ def warm_up(spark: SparkSession, rules: Rules, stop: Event) -> None:
         judged = Event()
 
         def take(table: DataFrame, _: int) -> None:
-            if table.toArrow().num_rows:
+            if VIEW in table.toArrow().column("type").to_pylist():
                 judged.set()
 
         writer = rows.writeStream.foreachBatch(take)

@@ -1,17 +1,18 @@
-"""A row of a continuous audit: a violation, the figures of a view, or rows that came too late."""
+"""A row of a continuous audit: a view that began, its figures when it is over, a violation, or rows
+that came too late."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-VIOLATION, VIEW, LATE = "violation", "view", "late"
+VIOLATION, VIEW, LATE, OPEN = "violation", "view", "late", "open"
 
 
 class AuditRow(NamedTuple):
     """One row. Addresses are signed, as they stand in a trace; times are microseconds."""
 
     type: str
-    """`violation`, `view` or `late`."""
+    """`open`, `violation`, `view` or `late`."""
     view: int
     view_by: int
     what: str

@@ -68,6 +68,9 @@ class MemberPart:
         """Messages from others, by bucket of latency."""
         self.times: list[int] = []
         """The first and the last time of a message, a view or an end."""
+        self.files: list[tuple[int, int]] = []
+        """The first and the last number of the files that these rows are from, where they have
+        numbers."""
 
     # --- from rows --------------------------------------------------------------------------------
 
@@ -171,6 +174,7 @@ class MemberPart:
         self.problems += [problem for problem in other.problems if problem not in self.problems]
         self.counts.update(other.counts)
         self.latencies.update(other.latencies)
+        self.files += other.files
         if other.times:
             self._note_time(*other.times)
 
@@ -192,6 +196,7 @@ class MemberPart:
             "counts": self.counts,
             "latencies": [*self.latencies.items()],
             "times": self.times,
+            "files": self.files,
         }
 
     @classmethod
@@ -210,6 +215,7 @@ class MemberPart:
         part.problems = [(cause, sender) for cause, sender in plain["problems"]]
         part.counts = Counter(plain["counts"])
         part.latencies = Counter(dict(plain["latencies"]))
+        part.files = [(first, last) for first, last in plain.get("files", [])]
         return part
 
     # --- to the checks ----------------------------------------------------------------------------

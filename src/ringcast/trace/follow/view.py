@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ringcast.trace.check import check_history
-from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION, AuditRow
+from ringcast.trace.follow.audit_row import LATE, OPEN, VIEW, VIOLATION, AuditRow
 from ringcast.trace.follow.member import Reaches
 from ringcast.trace.follow.part import MemberPart
 from ringcast.trace.judging.history import History
@@ -42,7 +42,9 @@ class ViewTrack:
         """Member → number, coordinator, time and members of the view that it went on to."""
         self._before: dict[int, Reaches] = {}
         """Member → what it sent and delivered in earlier views."""
-        self._judged = False
+        self._partial = set[int]()
+        """Members of which later files have been read and earlier ones have not."""
+        self._opened = self._judged = False
         self.due: int | None = None
         """When something has to be done at the latest, in milliseconds since 1970."""
 
@@ -50,6 +52,9 @@ class ViewTrack:
 
     def hear(self, messages: Iterable[tuple[int, dict[str, Any]]], now: int) -> Iterator[AuditRow]:
         """Take what is new: who tells it, and what `MemberTrack` made of it."""
+        if not self._opened:
+            self._opened = True
+            yield AuditRow(OPEN, *self.view, "is judged when it is over")
         for member, message in messages:
             part = MemberPart.of(member, self.view, message["part"]) if "part" in message else None
             if self._judged:
@@ -59,6 +64,8 @@ class ViewTrack:
                 self._parts.setdefault(member, MemberPart(member, self.view)).merge(part)
             elif "passed" in message:
                 self._passed[member] = message["passed"]
+            elif "whole" in message:
+                (self._partial.discard if message["whole"] else self._partial.add)(member)
             else:
                 self._before[member] = Reaches.of(message["before"])
         if not self._judged:
@@ -75,7 +82,7 @@ class ViewTrack:
         for violation in found:
             yield self._row(violation)
         yield self._figures(len(found))
-        self._parts, self._passed, self._before = {}, {}, {}
+        self._parts, self._passed, self._before, self._partial = {}, {}, {}, set()
         self._judged, self.due = True, now + REMEMBERED_MS
 
     @property
@@ -85,7 +92,7 @@ class ViewTrack:
 
     def _set_due(self, now: int) -> None:
         ended = {member for member, part in self._parts.items() if part.closed} | {*self._passed}
-        if (members := self._members) and members <= ended:
+        if (members := self._members) and members <= ended - self._partial:
             self.due = now
         elif ended or not members:
             due = now + self._grace - self._elapsed(now)
@@ -222,6 +229,8 @@ class ViewTrack:
             "parts": [[member, part.plain()] for member, part in self._parts.items()],
             "passed": [*self._passed.items()],
             "before": [[member, reaches.plain()] for member, reaches in self._before.items()],
+            "partial": [*self._partial],
+            "opened": self._opened,
             "judged": self._judged,
             "due": self.due,
         }
@@ -231,6 +240,8 @@ class ViewTrack:
         self._parts = {m: MemberPart.of(m, self.view, part) for m, part in plain["parts"]}
         self._passed = dict(plain["passed"])
         self._before = {member: Reaches.of(reaches) for member, reaches in plain["before"]}
+        # Earlier checkpoints do not have these.
+        self._partial, self._opened = set(plain.get("partial", ())), plain.get("opened", True)
         self._judged, self.due = plain["judged"], plain["due"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from ringcast.trace.check import check
-from ringcast.trace.follow.audit_row import LATE, VIEW, VIOLATION, AuditRow
+from ringcast.trace.follow.audit_row import LATE, OPEN, VIEW, VIOLATION, AuditRow
 from ringcast.trace.follow.member import MemberTrack
 from ringcast.trace.follow.part import MemberPart
 from ringcast.trace.follow.view import KEPT_MS, ViewTrack
@@ -31,9 +31,11 @@ class Follower:
         self.members: dict[int, str] = {}
         self.views: dict[ViewKey, str] = {}
         self.told: list[AuditRow] = []
+        self.opened: list[ViewKey] = []
+        """The views of which it was told that they began."""
 
-    def read(self, rows: Iterable[Row]) -> list[AuditRow]:
-        """One piece of the trace; what is told at once."""
+    def read(self, rows: Iterable[Row], number: int | None = None) -> list[AuditRow]:
+        """One piece of the trace, of each member its file of this number; what is told at once."""
         parts = defaultdict[int, dict[ViewKey, MemberPart]](dict)
         for row in rows:
             view = row.view, row.view_by
@@ -43,6 +45,7 @@ class Follower:
         for member, found in parts.items():
             for part in found.values():
                 part.tidy()
+                part.files = [] if number is None else [(number, number)]
             state = self.members.get(member)
             track = MemberTrack.of(member, json.loads(state)) if state else MemberTrack(member)
             for view, message in track.update(found.values()):
@@ -59,6 +62,8 @@ class Follower:
             self.views[view] = json.dumps(track_of_view.plain())
             if track_of_view.is_forgotten:
                 del self.views[view]
+        self.opened += [(row.view, row.view_by) for row in told if row.type == OPEN]
+        told = [row for row in told if row.type != OPEN]
         self.told += told
         return told
 
@@ -100,6 +105,7 @@ def test_good_histories_are_clean_and_every_view_is_told_once(seed: int) -> None
     assert causes(follower.told) == set()
     views = [(row.view, row.view_by) for row in follower.told if row.type == VIEW]
     assert sorted(views) == sorted({(row.view, row.view_by) for row in rows})
+    assert sorted(follower.opened) == sorted(views)
     delivered = sum(row.delivered_messages or 0 for row in follower.told)
     assert delivered == sum(row.count for row in rows if row.kind == DELIVERED)
 
@@ -134,6 +140,46 @@ def test_another_order_is_found(seed: int) -> None:
     expected = {(v.cause, v.member, v.view, v.sender) for v in check(spoilt, ordered=True)}
     assert causes(follow(spoilt, 3, rules).told) == expected
     assert expected
+
+
+@pytest.mark.parametrize("way", [None, "gap", "tail", "contents"])
+@pytest.mark.parametrize("seed", range(20))
+def test_files_may_be_read_in_any_order(seed: int, way: str | None) -> None:
+    """As a program brings them that copies them; no view is judged while one is missing."""
+    rows = good_history(seed)
+    if way is not None:
+        spoilt = spoil(rows, random.Random(seed), way)
+        if spoilt is None:
+            pytest.skip("this history has no place for it")
+        rows = spoilt.rows
+    files = [*enumerate(pieces(rows, 4))]
+    random.Random(seed).shuffle(files)
+    follower = Follower()
+    for number, piece in files:
+        follower.read(piece, number)
+    follower.wait(GRACE)
+    assert not [row for row in follower.told if row.type == LATE]
+    assert causes(follower.told) == {(v.cause, v.member, v.view, v.sender) for v in check(rows)}
+
+
+def test_a_file_that_never_comes_holds_a_view_up_for_the_grace_only() -> None:
+    rows = [Row(1, view, 1, None, INSTALL, at=view, members=(1,)) for view in (1, 2)]
+    follower = Follower()
+    follower.read(rows[:1], 0)
+    assert follower.read(rows[1:], 2) == []
+    assert [told.view for told in follower.wait(GRACE)] == [1]
+    assert follower.read([Row(1, 2, 1, None, CLOSED, at=3)], 1) != [], "no file is missing now"
+
+
+def test_a_member_is_followed_on_from_the_state_of_an_earlier_version() -> None:
+    """That state has the last view only, and no numbers of files."""
+    track = MemberTrack.of(1, json.loads("[[1, 1], [[1, 5], []], [null, []]]"))
+    part = MemberPart(1, (2, 1))
+    part.add(Row(1, 2, 1, None, INSTALL, at=9, members=(1,)))
+    part.files = [(7, 7)]
+    told = [(view, key) for view, message in track.update([part]) for key in message]
+    assert told == [((2, 1), "part"), ((1, 1), "passed"), ((2, 1), "before")]
+    assert not MemberTrack.of(1, json.loads(json.dumps(track.plain()))).is_over
 
 
 def test_late_rows_are_told() -> None:
