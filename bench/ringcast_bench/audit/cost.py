@@ -38,6 +38,8 @@ class PieceCost(NamedTuple):
     wall: float
     memory: int = 0
     """The most bytes that this process, the driver in Python, had in memory meanwhile."""
+    java: int = 0
+    """The same of Spark's Java process; it holds the executors too, unless a cluster runs them."""
 
 
 class TraceShape(NamedTuple):
@@ -106,14 +108,17 @@ class Cost:
             f"{self.shape.members:,} members, {self.shape.files:,} files, "
             f"{self.nbytes / 1e6:,.0f} MB",
         ]
-        for engine, work, cpu, wall, memory in self.results:
+        for engine, work, cpu, wall, memory, java in self.results:
             peak = f"{memory / 1e6:7,.0f} MB" if memory else ""
+            peak += f"{java / 1e6:7,.0f} MB in Java" if java else ""
             lines.append(f"{engine:8} {work:44} {cpu:7.2f} CPU s {wall:7.2f} s {peak}")
         return "\n".join([*lines, *([self.missing] if self.missing else [])])
 
 
-def audit_cost(shape: TraceShape, times: int, say: Callable[[str], None]) -> Cost:
-    """Make a trace of this shape, and audit it with each engine."""
+def audit_cost(
+    shape: TraceShape, times: int, say: Callable[[str], None], master: str | None = None
+) -> Cost:
+    """Make a trace of this shape, and audit it with each engine; with Spark on this `master`."""
     place = Path(tempfile.mkdtemp(prefix="ringcast-bench-"))
     results, missing = list[PieceCost](), ""
     try:
@@ -127,7 +132,7 @@ def audit_cost(shape: TraceShape, times: int, say: Callable[[str], None]) -> Cos
         sizes = [file.stat().st_size for file in place.glob("*.parquet")]
         nbytes, shape = sum(sizes), shape._replace(rows=rows, files=len(sizes))
         try:
-            for result in chain(bench_spark(place, times), bench_duckdb(place, times)):
+            for result in chain(bench_spark(place, times, master), bench_duckdb(place, times)):
                 say(f"{result.engine}: {result.work}")
                 results.append(result)
         except ImportError as error:
@@ -137,9 +142,10 @@ def audit_cost(shape: TraceShape, times: int, say: Callable[[str], None]) -> Cos
     return Cost(shape=shape, nbytes=nbytes, writing_ns=writing_ns, results=results, missing=missing)
 
 
-def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
-    """The audit as it is, and its parts."""
-    spark = session(quick=False)
+def bench_spark(place: Path, times: int, master: str | None) -> Iterator[PieceCost]:
+    """The audit as it is, and its parts. CPU seconds are those of this process and of what it has
+    started, so without the executors of a cluster."""
+    spark = session(master, quick=False)
     trace = read_trace(spark, place)
     jvm = spark.sparkContext._jvm
     assert jvm is not None
@@ -150,7 +156,7 @@ def bench_spark(place: Path, times: int) -> Iterator[PieceCost]:
         assert report.verdict == "clean", report
 
     def engine(work: str, do: Callable[[], object]) -> PieceCost:
-        return best("spark", work, do, times, lambda: process_cpu(pid))
+        return best("spark", work, do, times, lambda: process_cpu(pid), pid)
 
     yield engine("one pass over all messages", lambda: groups(trace).toArrow())
     yield engine("whole audit, with early purges", clean)
@@ -179,27 +185,38 @@ def bench_duckdb(place: Path, times: int) -> Iterator[PieceCost]:
 
 
 def best(
-    engine: str, work: str, do: Callable[[], object], times: int, cpu: Callable[[], float]
+    engine: str,
+    work: str,
+    do: Callable[[], object],
+    times: int,
+    cpu: Callable[[], float],
+    java: int | None = None,
 ) -> PieceCost:
-    """Do it some times and keep the cheapest, which has the least of what others did meanwhile."""
+    """Do it some times and keep the cheapest, which has the least of what others did meanwhile.
+
+    java: the process of Spark's driver in Java, whose memory is told.
+    """
     results = []
+    own = os.getpid()
     for _ in range(times):
-        forget_peak()
+        for process in filter(None, (own, java)):
+            forget_peak(process)
         cpu_before, before = cpu(), time.perf_counter()
         do()
         spent, took = cpu() - cpu_before, time.perf_counter() - before
-        results.append(PieceCost(engine, work, spent, took, peak_memory()))
+        peaks = peak_memory(own), peak_memory(java) if java else 0
+        results.append(PieceCost(engine, work, spent, took, *peaks))
     return min(results, key=lambda result: result.cpu)
 
 
-def forget_peak() -> None:
-    """Let the kernel count the peak of this process's memory from now on."""
-    Path("/proc/self/clear_refs").write_text("5")
+def forget_peak(process: int) -> None:
+    """Let the kernel count the peak of a process's memory from now on."""
+    Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
-def peak_memory() -> int:
-    """The most bytes that this process had in memory since then."""
-    status = Path("/proc/self/status").read_text()
+def peak_memory(process: int) -> int:
+    """The most bytes that a process had in memory since then."""
+    status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 

@@ -48,7 +48,7 @@ class ReadingCost:
         """For people; times of the source are compared with those of plain Parquet."""
         lines = [f"{self.rows:,} messages of {SIZE} bytes, {self.recorders} recorder(s)"]
         native = {r.work: r.cpu for r in self.results if r.engine == "parquet"}
-        for engine, work, cpu, wall, _ in self.results:
+        for engine, work, cpu, wall, *_ in self.results:
             ratio = cpu / max(native[work], 0.01)
             lines.append(f"{engine:10} {work:12} {cpu:7.2f} CPU s {wall:7.2f} s {ratio:6.2f} x")
         return "\n".join(lines)

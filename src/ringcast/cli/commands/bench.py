@@ -98,6 +98,9 @@ def _add_audit(audit: ArgumentParser) -> None:
         "--scale", type=number, default=1.0, metavar="X", help="a shape X times as large"
     )
     audit.add_argument("--times", type=whole, default=2, help="the best of these (%(default)s)")
+    audit.add_argument(
+        "--master", metavar="URL", help="a Spark cluster, spark://host:7077 (this machine)"
+    )
     _add_common(audit)
 
 
@@ -320,7 +323,7 @@ def run_audit(arguments: Namespace) -> int:
             print(f"{name}: needs about {NEEDS[name]}", file=sys.stderr)
     for shape in shapes:
         ticker = ProgressTicker()
-        cost = audit_cost(shape, arguments.times, ticker.say)
+        cost = audit_cost(shape, arguments.times, ticker.say, arguments.master)
         ticker.close()
         print(json.dumps(cost.to_data()) if arguments.json else cost.to_text(), flush=True)
     return 0
