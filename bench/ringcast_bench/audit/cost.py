@@ -40,6 +40,8 @@ class PieceCost(NamedTuple):
     """The most bytes that this process, the driver in Python, had in memory meanwhile."""
     java: int = 0
     """The same of Spark's Java process; it holds the executors too, unless a cluster runs them."""
+    heap: int = 0
+    """What Java still needed of its heap at the end: the rest is garbage."""
 
 
 class TraceShape(NamedTuple):
@@ -108,9 +110,9 @@ class Cost:
             f"{self.shape.members:,} members, {self.shape.files:,} files, "
             f"{self.nbytes / 1e6:,.0f} MB",
         ]
-        for engine, work, cpu, wall, memory, java in self.results:
+        for engine, work, cpu, wall, memory, java, heap in self.results:
             peak = f"{memory / 1e6:7,.0f} MB" if memory else ""
-            peak += f"{java / 1e6:7,.0f} MB in Java" if java else ""
+            peak += f"{java / 1e6:7,.0f} MB in Java, {heap / 1e6:,.0f} needed" if java else ""
             lines.append(f"{engine:8} {work:44} {cpu:7.2f} CPU s {wall:7.2f} s {peak}")
         return "\n".join([*lines, *([self.missing] if self.missing else [])])
 
@@ -156,7 +158,10 @@ def bench_spark(place: Path, times: int, master: str | None) -> Iterator[PieceCo
         assert report.verdict == "clean", report
 
     def engine(work: str, do: Callable[[], object]) -> PieceCost:
-        return best("spark", work, do, times, lambda: process_cpu(pid), pid)
+        cost = best("spark", work, do, times, lambda: process_cpu(pid), pid)
+        jvm.java.lang.System.gc()
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        return cost._replace(heap=int(runtime.totalMemory()) - int(runtime.freeMemory()))
 
     yield engine("one pass over all messages", lambda: groups(trace).toArrow())
     yield engine("whole audit, with early purges", clean)
