@@ -53,6 +53,25 @@ def test_neither_the_order_of_rows_nor_the_cut_of_runs_matters(
     assert {(v.guarantee, v.member, v.view, v.view_by, v.sender) for v in check(again)} == whole
 
 
+def contradicted(seed: int) -> list[Row]:
+    """A good history in which two rows of one moment say different things of a view."""
+    rows = good_history(seed)
+    chance = random.Random(seed)
+    view = chance.choice([row for row in rows if row.kind == "view"])
+    rows += [view._replace(members=(view.member,)), view._replace(members=())]
+    agreed = view._replace(kind="agreed", seqno=1, peer=view.member, members=(5,))
+    return [*rows, agreed, agreed._replace(seqno=None), agreed._replace(members=())]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_rows_that_contradict_each_other_the_same_one_counts(seed: int) -> None:
+    rows, chance = contradicted(seed), random.Random(seed)
+    expected = check(rows, majority=True)
+    for _ in range(4):
+        chance.shuffle(rows)
+        assert check(rows, majority=True) == expected
+
+
 def recut(row: Row, chance: random.Random) -> list[Row]:
     """The same deliveries as other runs; a run with a wrong digest stays whole."""
     first, pos, sender = row.seqno or 0, row.pos or 0, row.sender or 0

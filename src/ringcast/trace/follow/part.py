@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from ringcast.trace import schema
 from ringcast.trace.follow.sums import GroupSums, Purges
-from ringcast.trace.judging.summary import ViewKey
+from ringcast.trace.judging.history import agreement_of, agreement_order
+from ringcast.trace.judging.summary import Agreement, ViewKey
 from ringcast.trace.latencies import bucket
 from ringcast.trace.row_rules import NUMBER_MAX, row_problem
-from ringcast.trace.schema import Row
+from ringcast.trace.schema import Row, signed
 from ringcast.trace.violations import Violation
 
 
@@ -37,6 +38,11 @@ class WindowSample(NamedTuple):
         return self.low - self.high, self.at, self.low
 
 
+def _install_order(install: ViewInstall) -> tuple[int, list[int]]:
+    """As the checks have it: of two rows of one moment the same one counts."""
+    return install.at, [signed(member) for member in install.members]
+
+
 class MemberPart:
     """The rows of one member in one view. Parts of it add up, in any order."""
 
@@ -45,9 +51,8 @@ class MemberPart:
         self.rows = 0
         self.installs: list[ViewInstall] = []
         self.closed = False
-        self.agreed: list[Any] = []
-        """What it says of the majority that has agreed on the view: the view before, and who left
-        since then; empty without one."""
+        self.agreed: Agreement | None = None
+        """What it says of the majority that has agreed on the view."""
         self.sent: GroupSums | None = None
         self.delivered: dict[int, GroupSums] = {}
         """By sender."""
@@ -107,12 +112,15 @@ class MemberPart:
         if row.kind in (*schema.MESSAGE_KINDS, schema.VIEW, schema.CLOSED):
             self._note_time(row.at, row.at)
 
+    def _agree(self, told: Agreement) -> None:
+        self.agreed = min(self.agreed or told, told, key=agreement_order)
+
     def _add_view(self, row: Row) -> None:
         members = [*(row.members or ())]
         if row.kind == schema.VIEW:
             self.installs.append(ViewInstall(row.at, members, [*(row.names or ())]))
         elif row.kind == schema.AGREED:
-            self.agreed = [row.seqno, row.peer, members]
+            self._agree(agreement_of(row))
         else:
             self.closed = True
 
@@ -121,7 +129,7 @@ class MemberPart:
         for sums in self._sums():
             sums.tidy()
         self.purges.tidy()
-        self.installs.sort()
+        self.installs.sort(key=_install_order)
 
     def _count_delivered(self, row: Row) -> None:
         if row.kind == schema.SKIPPED:
@@ -155,9 +163,10 @@ class MemberPart:
     def merge(self, other: MemberPart) -> None:
         """Add another part of the same member and view."""
         self.rows += other.rows
-        self.installs = sorted(self.installs + other.installs)
+        self.installs = sorted(self.installs + other.installs, key=_install_order)
         self.closed |= other.closed
-        self.agreed = self.agreed or other.agreed
+        if other.agreed is not None:
+            self._agree(other.agreed)
         if other.sent is not None:
             self.sent = self.sent or GroupSums()
             self.sent.merge(other.sent)
@@ -184,7 +193,7 @@ class MemberPart:
             "rows": self.rows,
             "installs": self.installs,
             "closed": self.closed,
-            "agreed": self.agreed,
+            "agreed": self.agreed and [*(self.agreed.before or (None, None)), self.agreed.left],
             "sent": self.sent.plain() if self.sent else None,
             "delivered": [[sender, sums.plain()] for sender, sums in self.delivered.items()],
             "purged": self.purged,
@@ -204,7 +213,10 @@ class MemberPart:
         """From plain data."""
         part = cls(member, view)
         part.rows, part.closed, part.times = plain["rows"], plain["closed"], plain["times"]
-        part.agreed = plain.get("agreed", [])  # Earlier checkpoints do not have it.
+        if told := plain.get("agreed"):  # Earlier checkpoints do not have it.
+            number, by, left = told
+            before = None if number is None or by is None else (number, by)
+            part.agreed = Agreement(before, tuple(left))
         part.installs = [ViewInstall(*install) for install in plain["installs"]]
         part.sent = GroupSums.of(plain["sent"]) if plain["sent"] else None
         part.delivered = {sender: GroupSums.of(sums) for sender, sums in plain["delivered"]}
@@ -232,10 +244,10 @@ class MemberPart:
             yield Row(*where, None, schema.VIEW, at=at, members=views[0], names=views[1])
         if self.closed:
             yield Row(*where, None, schema.CLOSED)
-        if self.agreed:
-            number, by, left = self.agreed
+        if self.agreed is not None:
+            number, by = self.agreed.before or (None, None)
             agreed = Row(*where, None, schema.AGREED, seqno=number, peer=by)
-            yield agreed._replace(members=tuple(left))
+            yield agreed._replace(members=self.agreed.left)
         if self.sent is not None:
             yield from self._messages(schema.SENT, self.member, self.sent)
         for sender, sums in self.delivered.items():

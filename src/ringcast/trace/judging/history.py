@@ -73,7 +73,7 @@ class History:
                 case schema.CLOSED:
                     closed.add((row.member, view))
                 case schema.AGREED:
-                    self._agreed[row.member, view] = agreement_of(row)
+                    note_agreement(self._agreed, (row.member, view), agreement_of(row))
                 case schema.ACKED:
                     assert row.peer is not None, "row_problem has seen to it"
                     heard = view, row.member, row.peer
@@ -152,7 +152,7 @@ def make_progress(
 ) -> dict[tuple[int, ViewKey], ReceiverProgress]:
     """Each member's part in each view that it installed."""
     by_member = defaultdict[int, dict[ViewKey, Row]](dict)
-    for row in sorted(installs, key=lambda row: row.at):
+    for row in sorted(installs, key=_install_order):
         by_member[row.member].setdefault((row.view, row.view_by), row)
     progress = {}
     lists: dict[tuple[int, ...], MemberList] = {}
@@ -163,6 +163,25 @@ def make_progress(
             members = lists.setdefault(told, MemberList(told))
             progress[member, view] = ReceiverProgress(members, following, (member, view) in closed)
     return progress
+
+
+def _install_order(row: Row) -> tuple[int, list[int]]:
+    """By time. Of two rows of one moment the same one counts, in whatever order they are read."""
+    return row.at, [signed(member) for member in row.members or ()]
+
+
+def note_agreement(
+    agreed: dict[tuple[int, ViewKey], Agreement], of: tuple[int, ViewKey], told: Agreement
+) -> None:
+    """Note what a member says of a view. Of two rows that differ the same one counts, in whatever
+    order they are read."""
+    agreed[of] = min(agreed.get(of, told), told, key=agreement_order)
+
+
+def agreement_order(agreement: Agreement) -> tuple[list[int], list[int]]:
+    """The order in which the first of several rows counts."""
+    number, by = agreement.before or (-1, -1)
+    return [number, signed(by)], [signed(member) for member in agreement.left]
 
 
 def agreement_of(row: Row) -> Agreement:

@@ -4,6 +4,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from ringcast.trace.schema import VIEW as INSTALL
 from tests.unit.trace.histories import good_history
 from tests.unit.trace.simulations import ordered_history, reordered, simulated_history, whole_seeds
 from tests.unit.trace.spoils import SPOILS, spoil
+from tests.unit.trace.test_check import contradicted
 
 GRACE = 1_000
 
@@ -160,6 +162,22 @@ def test_files_may_be_read_in_any_order(seed: int, way: str | None) -> None:
     follower.wait(GRACE)
     assert not [row for row in follower.told if row.type == LATE]
     assert causes(follower.told) == {(v.cause, v.member, v.view, v.sender) for v in check(rows)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_rows_that_contradict_each_other_the_same_one_counts(seed: int) -> None:
+    """The same as in the whole trace."""
+    rows = contradicted(seed)
+    expected = {(v.cause, v.member, v.view, v.sender) for v in check(rows, majority=True)}
+    random.Random(seed).shuffle(rows)
+    assert causes(follow(rows, 2, Rules(majority=True)).told) == expected
+
+
+def test_names_that_are_null_stop_nothing() -> None:
+    rows = [Row(1, 1, 1, None, INSTALL, at=1, members=(1,)) for _ in range(2)]
+    names: list[tuple[Any, ...]] = [(None,), ("ann",)]
+    told = follow([row._replace(names=n) for row, n in zip(rows, names, strict=True)], 1).told
+    assert {row.cause for row in told if row.type == VIOLATION} <= {"reinstalled"}
 
 
 def test_a_file_that_never_comes_holds_a_view_up_for_the_grace_only() -> None:

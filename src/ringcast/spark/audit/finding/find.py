@@ -25,7 +25,13 @@ from ringcast.spark.audit.finding.senders import senders_of
 from ringcast.spark.audit.purges import early_deliveries
 from ringcast.spark.audit.row_rules import row_problem
 from ringcast.spark.audit.tables import SuspectGroup
-from ringcast.trace.judging.history import agreement_of, find_reinstalled, make_progress, unreadable
+from ringcast.trace.judging.history import (
+    agreement_of,
+    find_reinstalled,
+    make_progress,
+    note_agreement,
+    unreadable,
+)
 from ringcast.trace.judging.judge import judge_views
 from ringcast.trace.judging.summary import (
     Agreement,
@@ -100,7 +106,7 @@ class Finder:
                 self.closings.append(Row(member, *view, None, CLOSED, at=row["at"]))
                 continue
             if row["kind"] == AGREED:
-                self._agreed[member, view] = agreement_of(install)
+                note_agreement(self._agreed, (member, view), agreement_of(install))
                 continue
             self.installs.append(self._install(install))
         return make_progress(self.installs, closed)
