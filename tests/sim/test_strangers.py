@@ -20,6 +20,7 @@ from ringcast.core.wire.frames import (
     Frame,
     Install,
     Join,
+    Last,
     Merge,
     Nak,
     Prepare,
@@ -217,6 +218,31 @@ def test_a_stranger_cannot_make_the_next_view(
     world.run(5.0)
     assert all(member.view == view for member in world.running)
     assert b.stack.counters["dropped_stranger_view"] == 1
+    expect_unharmed(world)
+
+
+@BOTH
+@pytest.mark.parametrize("ahead", [1, 2])
+@pytest.mark.parametrize("kind", [Data, Last])
+def test_a_claim_that_a_member_is_in_a_later_view_ends_with_its_next_message(
+    preset: Callable[[], StackSpec], ahead: int, kind: type[Frame]
+) -> None:
+    world = World(1, preset())
+    a, b, c = world.join("a", "b", "c")
+    a.send([b"before"] * 10)
+    world.settle()
+    assert a.view is not None
+    later = ViewId(a.view.id.number + ahead, a.me)
+    forged = Data(later, 5, a.me, 6, 0, 0, 0, [b"x"], 1) if kind is Data else Last(later, 5, 0, 6)
+    world.inject(datagram(a.me, forged), b, c)  # Any process of an open group can send this.
+    world.run(0.1)
+    for _ in range(3):
+        a.send([b"after"] * 10)
+        world.settle()
+        world.inject(datagram(a.me, forged), b, c)
+        world.run(0.1)
+    assert len(b.delivered) == len(c.delivered) == 40
+    assert a.view == b.view == c.view
     expect_unharmed(world)
 
 

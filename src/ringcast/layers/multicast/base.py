@@ -187,7 +187,10 @@ class ReliableMulticast(Layer):
             if not is_wanted or source not in self.windows:
                 self.env.counters["dropped_on_behalf"] += 1
                 return
-        elif frame.view != view and not self._early.admit(origin, window, frame):
+        elif frame.view == view:
+            if window.held_at is not None:
+                self._early.refute(window, frame.first + len(frame.payloads) - 1)
+        elif not self._early.admit(origin, window, frame):
             self.env.counters["dropped_old_view"] += 1
             return
         if frame.low > window.low and frame.view == view:
@@ -230,6 +233,9 @@ class ReliableMulticast(Layer):
             if not self._early.admit(source, window, frame):
                 return
             high = min(high, window.held_at or 0)
+        elif window.held_at is not None:
+            self._early.refute(window, high)
+            self._hand_up(source, window.hand())
         low = min(frame.low, flush.aims.get(source, frame.low))
         if window.handed < low <= frame.high and frame.view in (view, flush.next_view):
             # Members of the next view still keep for this member all that they keep.

@@ -64,6 +64,13 @@ class EarlyData:
         window.hold(end if bound is None else min(end, bound))
         return True
 
+    def refute(self, window: ReceiveWindow, last: int) -> None:
+        """A member has sent up to this message in this view: its messages so far are of no later
+        one, whatever any process has said in its name."""
+        if not self._flush.is_frozen:  # Else the change that is under way says what is held back.
+            assert window.held_at is not None
+            window.hold(max(window.held_at, last))
+
     def _end_of_view(self, view: ViewId, start: int, window: ReceiveWindow) -> int:
         # Only the next view says where this one ends: a sender that is further ahead has sent
         # messages of the views in between as well.
