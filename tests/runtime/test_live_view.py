@@ -113,7 +113,7 @@ def test_a_slow_member_is_seen_with_the_member_that_waits_for_it() -> None:
 
 def give(group: sync.Group, to: Address, content: bytes, now: float) -> None:
     """Answer a question as no member would."""
-    group._service._inquiries.asked.appendleft((to, 1))
+    group._service._inquiries.asked[to] = 1
     group._service._inquiries.answer(content)
 
 

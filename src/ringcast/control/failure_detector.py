@@ -233,7 +233,7 @@ class FailureDetectorPart(Part):
         elif isinstance(frame, Probe):
             self.env.out.send(Alive(), source)
         elif isinstance(frame, Suspect):
-            for member in frame.members:
+            for member in dict.fromkeys(frame.members):
                 if member == source:
                     self._suspect(member)  # It has failed, and says so itself.
                 elif member in self._view:

@@ -7,7 +7,7 @@ view are answered, and in a closed group only frames of keyholders arrive at all
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from ringcast.core.model.view import View
 from ringcast.core.stack.env import Env
 from ringcast.core.wire.frames import Frame, StatsReply, StatsRequest
 
-ASKED_MAX = 64
-"""Inquiries that wait for their answer; further ones are dropped, and asked again."""
+ASK_SECONDS = 0.05
+"""A member is answered no more often than this: a report is much larger than its question."""
 QUESTIONS_MAX = 16
 """Questions whose answers are still accepted."""
 REPORT_MAX = 200_000
@@ -39,8 +39,10 @@ class Inquiries:
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self.asked: deque[tuple[Address, int]] = deque(maxlen=ASKED_MAX)
-        """Members that wait for a report, each with the number of its question."""
+        self.asked: dict[Address, int] = {}
+        """Members that wait for a report, each with the number of its last question."""
+        self._answered: dict[Address, float] = {}
+        """When each member was answered last."""
         self.reports: dict[Address, Received] = {}
         self._id = 0
         self._asked_at: dict[int, float] = {}
@@ -57,7 +59,9 @@ class Inquiries:
 
     def answer(self, content: bytes) -> None:
         """Give this report to the member that has waited longest for one."""
-        member, id = self.asked.popleft()
+        member = next(iter(self.asked))
+        id = self.asked.pop(member)
+        self._answered[member] = self._env.now
         if len(content) <= REPORT_MAX:
             self._env.out.send(StatsReply(id, content), member)
         else:
@@ -68,8 +72,8 @@ class Inquiries:
         if view is None or source not in view:
             self._env.counters["dropped_not_member"] += 1
         elif isinstance(frame, StatsRequest):
-            if len(self.asked) < ASKED_MAX:
-                self.asked.append((source, frame.id))
+            if self._env.now >= self._answered.get(source, -math.inf) + ASK_SECONDS:
+                self.asked[source] = frame.id
         elif isinstance(frame, StatsReply) and frame.id in self._asked_at:
             now = self._env.now
             self.reports[source] = Received(frame.content, now, now - self._asked_at[frame.id])
@@ -78,3 +82,5 @@ class Inquiries:
         """These members are no longer in the view."""
         for member in members:
             self.reports.pop(member, None)
+            self.asked.pop(member, None)
+            self._answered.pop(member, None)

@@ -6,7 +6,7 @@ from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.view import View, ViewId
 from ringcast.core.stack.env import Env
 from ringcast.core.wire.frames import StatsReply, StatsRequest
-from ringcast.services.inquiries import ASKED_MAX, QUESTIONS_MAX, REPORT_MAX, Inquiries
+from ringcast.services.inquiries import ASK_SECONDS, QUESTIONS_MAX, REPORT_MAX, Inquiries
 
 ME, ANN, STRANGER = Address(1), Address(2), Address(9)
 VIEW = View(ViewId(1, ME), (Peer(ME, "me", "a:1"), Peer(ANN, "ann", "b:1")))
@@ -35,11 +35,19 @@ def test_a_stranger_is_not() -> None:
     assert env.counters["dropped_not_member"] == 3
 
 
-def test_questions_are_bounded() -> None:
-    inquiries, _ = made()
-    for number in range(2 * ASKED_MAX):
+def test_many_questions_of_a_member_get_one_answer_and_the_next_one_a_moment_later() -> None:
+    inquiries, env = made()
+    for number in range(1, 65):
         inquiries.on_frame(StatsRequest(number), ANN, VIEW)
-    assert len(inquiries.asked) == ASKED_MAX
+    assert inquiries.asked == {ANN: 64}
+    inquiries.answer(b"fine")
+    inquiries.on_frame(StatsRequest(65), ANN, VIEW)
+    assert not inquiries.asked
+    env.now += ASK_SECONDS
+    inquiries.on_frame(StatsRequest(66), ANN, VIEW)
+    assert inquiries.asked == {ANN: 66}
+    inquiries.gone((ANN,))
+    assert not inquiries.asked
 
 
 def test_an_answer_is_kept_with_its_round_trip_until_its_member_is_gone() -> None:

@@ -38,6 +38,8 @@ JOINS_MAX = 512
 UNHEARD_MAX = 8
 """How often a merge leader is told without an answer that all have stopped before it counts as
 dead."""
+RETRY_PARTS = 5
+"""A member that asks to join gets the view again after this part of `retry` at the earliest."""
 
 
 class Coordinator(Component):
@@ -69,7 +71,7 @@ class Coordinator(Component):
     def on_join(self, frame: Join, source: Address) -> None:
         """A joiner asks to be admitted; one that is in the view already gets it again."""
         if source in self.view:
-            self.part.send_view(source)
+            self.part.repeat_view(source, self.spec.retry / RETRY_PARTS)
         elif not self.part.admission.has_proved(frame.peer, frame.cookie):
             self.part.discovery.introduce(frame.peer, self.env.peer)
         elif source in self._joins or len(self._joins) < JOINS_MAX:

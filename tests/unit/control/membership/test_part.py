@@ -79,6 +79,19 @@ def test_a_former_member_is_told_the_view_once_per_pause() -> None:
     assert bench.kinds() == ["VIEW to 9"]
 
 
+def test_the_view_is_repeated_once_however_often_a_member_asks() -> None:
+    bench = coordinating()
+    view = bench.part.view
+    assert view is not None
+    member = next(address for address in view if address != ME)
+    for _ in range(64):
+        bench.receive(Join(peer(member), "", 0), member)
+    assert bench.kinds() == [f"VIEW to {int(member)}"]
+    bench.env.now += SPEC.retry
+    bench.receive(Join(peer(member), "", 0), member)
+    assert bench.kinds() == [f"VIEW to {int(member)}"]
+
+
 def test_an_evicted_member_is_told_why_with_the_view() -> None:
     bench = coordinating()
     bench.part.departures.reasons[Address(9)] = "it is slow"
