@@ -221,6 +221,14 @@ class RangeSet:
         assert low <= firsts[0] <= lasts[-1] <= high
         return _assembled(firsts, lasts)
 
+    def overlaps(self, low: int, high: int) -> bool:
+        """Whether any number from low to high is in this set."""
+        for firsts, lasts in self._chunks_within(low, high):
+            at = bisect_left(lasts, low)
+            if at < len(firsts):
+                return firsts[at] <= high and low <= high
+        return False
+
     def limited(self, max_ranges: int | None = None, max_numbers: int | None = None) -> RangeSet:
         """The lowest numbers, up to this many ranges and this many numbers; None means no limit."""
         pairs = list(self.ranges() if max_ranges is None else islice(self, max(max_ranges, 0)))

@@ -89,13 +89,15 @@ class _Sighting:
 class Repair:
     """The requests of one window."""
 
-    __slots__ = ("_noted", "_sightings", "_skipped", "timing", "window")
+    __slots__ = ("_missing", "_noted", "_sightings", "_skipped", "timing", "window")
 
     def __init__(self, window: ReceiveWindow, timing: RequestTiming) -> None:
         self.window = window
         self.timing = timing
         self._noted = window.handed
         self._skipped = window.skipped_count
+        self._missing = 0
+        """How many messages were missing when gaps were noted last."""
         self._sightings: list[_Sighting] = []
 
     @property
@@ -110,13 +112,17 @@ class Repair:
         # What was given up has not arrived: the time until then says nothing about the path.
         is_sample = window.skipped_count == self._skipped
         self._skipped = window.skipped_count
+        missing, fresh = window.gaps.count, 0
         if high > self._noted:
             if window.gaps and window.gaps.last > self._noted:
+                fresh = window.gaps.clip(self._noted + 1, high).count
                 due = now + self.timing.reordering.seconds + spread
                 self._sightings.append(_Sighting(self._noted + 1, high, now, due))
             self._noted = high
-        for sighting in self._sightings:
-            if window.gaps.clip(sighting.first, sighting.requested_to):
+        is_any_closed, self._missing = missing - fresh != self._missing, missing
+        overlaps = window.gaps.overlaps
+        for sighting in self._sightings if is_any_closed else ():
+            if overlaps(sighting.first, sighting.requested_to):
                 continue
             if sighting.requested_to == sighting.last:
                 self._close(sighting, now, is_sample)
@@ -151,7 +157,7 @@ class Repair:
         self._sightings = [
             sighting
             for sighting in self._sightings
-            if sighting.due > now and self.window.gaps.clip(sighting.first, sighting.last)
+            if sighting.due > now and self.window.gaps.overlaps(sighting.first, sighting.last)
         ]
         assert wanted.count <= max_messages
         assert wanted.count_ranges <= max(max_ranges, 0)

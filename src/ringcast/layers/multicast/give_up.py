@@ -61,7 +61,7 @@ class GiveUp:
     def lacks(self, sender: Address, first: int, last: int) -> bool:
         """Whether any of these messages is known to exist and has not arrived."""
         window = self._group.windows.get(sender)
-        return window is not None and bool(window.gaps.clip(first, last))
+        return window is not None and window.gaps.overlaps(first, last)
 
     def beside_gap(self, sender: Address, seqno: int) -> list[Batch]:
         """The messages before and behind the gap that this one lies in; not those handed up."""

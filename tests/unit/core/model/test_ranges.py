@@ -111,6 +111,17 @@ def test_clip_keeps_what_is_inside() -> None:
     assert not ranges.clip(12, 11)
 
 
+def test_overlaps_says_whether_clip_would_keep_anything() -> None:
+    few = RangeSet([(3, 5), (10, 15), (20, 25)])
+    many = RangeSet([(4 * n, 4 * n + 1) for n in range(1, 2_000)])
+    for ranges in (RangeSet(), few, many):
+        for low in range(30):
+            for high in range(low - 2, 30):
+                assert ranges.overlaps(low, high) == bool(ranges.clip(low, high))
+        for low in range(7_980, 8_010):
+            assert ranges.overlaps(low, low + 1) == bool(ranges.clip(low, low + 1))
+
+
 def test_limited_cuts_by_ranges_and_by_numbers() -> None:
     ranges = RangeSet([(1, 5), (10, 15), (20, 25)])
     assert list(ranges.limited(2)) == [(1, 5), (10, 15)]

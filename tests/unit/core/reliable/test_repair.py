@@ -1,5 +1,8 @@
 """When missing messages are requested, and requested again."""
 
+import pytest
+
+from ringcast.core.model.ranges import RangeSet
 from ringcast.core.reliable.repair import (
     INITIAL_RTT_DELAYS,
     REPEAT_SECONDS_MIN,
@@ -34,6 +37,23 @@ def repair_with(*arrived: int) -> Repair:
 def arrive(repair: Repair, seqno: int, now: float) -> None:
     repair.window.put(run(seqno))
     repair.note_gaps(now)
+
+
+def test_an_arrival_that_only_opens_a_gap_looks_at_no_earlier_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repair = repair_with(*range(3, 3 + 3 * SIGHTINGS_MAX, 3))
+    looks: list[int] = []
+
+    def look(ranges: RangeSet, low: int, high: int) -> bool:
+        looks.append(low)
+        return bool(ranges.clip(low, high))
+
+    monkeypatch.setattr(RangeSet, "overlaps", look)
+    arrive(repair, 1_000, 1.0)
+    assert not looks
+    arrive(repair, 4, 1.0)
+    assert len(looks) == SIGHTINGS_MAX
 
 
 # --- RequestTiming ------------------------------------------------------------------------------
