@@ -13,9 +13,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ringcast import Address, sync
+from ringcast.runtime.live.rows import MemberRow
 from ringcast.runtime.live.server import LivePage
 from ringcast.runtime.live.text import lines_of
-from ringcast.runtime.live.watch import GroupWatch, MemberRow, Snapshot
+from ringcast.runtime.live.watch import GroupWatch, Snapshot
 from tests.runtime.support import SOON, SPECS, await_view, group_name, memory, running
 from tests.runtime.waiting import wait_until
 
