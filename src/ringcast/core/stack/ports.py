@@ -37,7 +37,7 @@ class Control(Protocol):
         ...
 
     def emit(self, event: Event) -> None:
-        """Put an event into the application's queue, behind what is there."""
+        """Append an event to the application's queue."""
         ...
 
     def suspect(self, member: Address, suspected: bool) -> None:
@@ -430,8 +430,10 @@ class Ports:
 
     def offer(self, port: type[P], part: object) -> None:
         """Add a port of a part. Raises ConfigError when the part lacks a member of it."""
-        own = {*dir(type(part)), *getattr(part, "__dict__", ())}
-        lacking = sorted(_members(port) - own)
+        # Fields are asked for one by one: CPython looks up every attribute of an object slowly once
+        # its `__dict__` was read.
+        others = _members(port).difference(dir(type(part)))
+        lacking = sorted(name for name in others if not hasattr(part, name))
         if lacking:
             raise ConfigError(
                 f"{type(part).__name__} offers {port.__name__} and has no {', '.join(lacking)}:"

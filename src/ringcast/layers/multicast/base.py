@@ -53,6 +53,47 @@ from ringcast.layers.multicast.view_flush import ViewFlush
 class ReliableMulticast(Layer):
     """The layer that carries every message of the group to every member, in its sender's order."""
 
+    __slots__ = (
+        "_ack_map",
+        "_ack_sender",
+        "_early",
+        "_flight",
+        "_flush",
+        "_frame",
+        "_gaps",
+        "_give_up",
+        "_group",
+        "_last_seqno",
+        "_membership",
+        "_on_arrived",
+        "_on_delivered",
+        "_on_sent",
+        "_peer_repair",
+        "_purge_sent",
+        "_repairs",
+        "_retransmit_targets",
+        "_silence",
+        "_tail",
+        "_ticker",
+        "_tracker",
+        "aim",
+        "arrived",
+        "beside_gap",
+        "digest",
+        "expect",
+        "freeze",
+        "give_up",
+        "handed",
+        "held",
+        "lacks",
+        "reached",
+        "sent",
+        "silence",
+        "spec",
+        "windows",
+    )
+    # CPython looks the fields of an object up slowly where there are more than 30 of them.
+
     kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack, Known)
 
     def __init__(self, env: Env, spec: MulticastSpec, keep: bool, acks: AckSpec) -> None:
@@ -148,14 +189,15 @@ class ReliableMulticast(Layer):
         assert not self._flush.is_frozen
         batch.sent_at = env.clock
         self.sent.append(batch)
-        env.out.send(self._frame(batch))
+        frame, on_sent = self._frame, self._on_sent  # Not called as fields, which costs more.
+        env.out.send(frame(batch))
         if env.tracer is not None:
             env.tracer.sent(self._group.view, batch)
         if self.spec.loopback:
             self.above.up(batch)
         else:
             self.deliver(env.me, self.sent.high, batch.nbytes)
-        self._on_sent(self._tail)
+        on_sent(self._tail)
         self._flight.on_sent(batch)
 
     # Receiving -----------------------------------------------------------------------------------
@@ -209,7 +251,8 @@ class ReliableMulticast(Layer):
         self._hand_up(origin, window.put(run))
         if window.gaps.count != missing:  # Else no gap has opened or closed.
             self._gaps.note(origin, window)
-        self._on_arrived(origin, window, run.nbytes)
+        on_arrived = self._on_arrived
+        on_arrived(origin, window, run.nbytes)
         if flush.is_aiming:
             flush.check()
 
@@ -268,7 +311,8 @@ class ReliableMulticast(Layer):
         window = self.windows.get(sender)
         if window is not None:
             window.deliver(up_to)
-            self._on_delivered(sender, window, nbytes)
+            on_delivered = self._on_delivered
+            on_delivered(sender, window, nbytes)
             if self._flush.is_aiming:
                 aim = self._flush.aims.get(sender, 0)
                 window.reach(aim)
