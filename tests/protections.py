@@ -20,6 +20,7 @@ from ringcast.control.membership.participant import Participant
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.reliable import windows
+from ringcast.core.reliable.ack_map import AckMap
 from ringcast.core.reliable.windows import ReceiveWindow
 from ringcast.core.stack.inbox import Inbox
 from ringcast.core.stack.part import Installation, Layer
@@ -27,7 +28,6 @@ from ringcast.core.wire import codec
 from ringcast.core.wire.frames import Ack, Data, Ending, Frame, Last, Merge, Nak
 from ringcast.core.wire.layout import VIEW_NUMBER_MAX
 from ringcast.layers.flow.layer import FlowLayer
-from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.base import ReliableMulticast
 from ringcast.layers.multicast.early_data import EarlyData
 from ringcast.layers.multicast.last_seqno import LastSeqno

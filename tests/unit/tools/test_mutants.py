@@ -12,7 +12,7 @@ from tools.mutants.operators import Mutant, code_of, mutants_of
 from tools.mutants.runner import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
-ACK_MAP = "src/ringcast/layers/multicast/ack_map.py"
+ACK_MAP = "src/ringcast/core/reliable/ack_map.py"
 
 
 def changes(body: str) -> list[str]:

@@ -25,6 +25,7 @@ from ringcast.core.model.batch import Batch
 from ringcast.core.model.block_times import BlockTimes
 from ringcast.core.model.events import Skipped
 from ringcast.core.model.ranges import RangeSet
+from ringcast.core.reliable.ack_map import AckMap
 from ringcast.core.reliable.gap_requester import REQUEST
 from ringcast.core.reliable.paced_repairs import PACE, PacedRepairs
 from ringcast.core.reliable.repair_queue import RepairQueue
@@ -35,7 +36,6 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer
 from ringcast.core.stack.ports import Ports, Tracker, ViewChanger
 from ringcast.core.wire.frames import Ack, Data, Frame, Known, Last, Nak
-from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.ack_sender import AckSender, AckSpec
 from ringcast.layers.multicast.early_data import EarlyData
 from ringcast.layers.multicast.flight_control import FlightControl
@@ -46,7 +46,7 @@ from ringcast.layers.multicast.peer_repair import PeerRepair
 from ringcast.layers.multicast.retransmit_targets import RetransmitTargets
 from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.multicast.settings import MulticastSpec
-from ringcast.layers.multicast.silence import Silence
+from ringcast.layers.multicast.silent_senders import SilentSenders
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 
@@ -72,7 +72,7 @@ class ReliableMulticast(Layer):
         "_purge_sent",
         "_repairs",
         "_retransmit_targets",
-        "_silence",
+        "_silent_senders",
         "_tail",
         "_ticker",
         "_tracker",
@@ -105,7 +105,7 @@ class ReliableMulticast(Layer):
         self._ticker = Ticker(self, spec.xmit_interval)
         self._flush = flush = ViewFlush(group, self._gaps, self._hand_up)
         self._peer_repair = PeerRepair(env, group)
-        self._silence = Silence(env, group, flush, self._gaps, self._peer_repair)
+        self._silent_senders = SilentSenders(env, group, flush, self._gaps, self._peer_repair)
         self._early = EarlyData(group, flush, spec.early_frames, spec.max_bytes)
         self._give_up = GiveUp(group, self._gaps, flush, self._hand_up, env.counters)
         self._retransmit_targets = RetransmitTargets(env, spec)
@@ -142,7 +142,7 @@ class ReliableMulticast(Layer):
         """Called when messages of another member have arrived, in order or not."""
         self._on_delivered: Callable[[Address, ReceiveWindow, int], None] = _ignore
         """Called when the application has taken messages of another member."""
-        self.silence: Callable[[Collection[Address]], None] = self._silence.note
+        self.silence: Callable[[Collection[Address]], None] = self._silent_senders.note
         # ports.Flush
         self.freeze, self.held = flush.freeze, flush.held
         self.aim, self.reached = flush.aim, flush.reached
@@ -215,7 +215,7 @@ class ReliableMulticast(Layer):
         elif isinstance(frame, Last):
             self._on_last(frame, source)
         elif isinstance(frame, Known):
-            self._silence.on_known(frame, source)
+            self._silent_senders.on_known(frame, source)
 
     def _on_data(self, frame: Data, source: Address) -> None:
         origin = frame.origin
@@ -399,7 +399,7 @@ class ReliableMulticast(Layer):
     def on_view(self, installation: Installation) -> None:
         self._flush.thaw()
         self._peer_repair.clear()
-        self._silence.clear()
+        self._silent_senders.clear()
         for member in (*installation.left, *self._group.ahead(installation)):
             self._early.forget(member)
             self._gaps.forget(member)

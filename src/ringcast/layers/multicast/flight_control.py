@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch
+from ringcast.core.reliable.ack_map import AckMap
 from ringcast.core.reliable.congestion import Congestion
 from ringcast.core.reliable.windows import SendWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation
-from ringcast.layers.multicast.ack_map import AckMap
 
 STILL_TICKS = 5
 """A member where nothing has arrived for this many ticks is still."""

@@ -4,8 +4,8 @@ Messages may arrive at one member and not at another, for as long as the path fr
 is broken or loses large datagrams. Any member that keeps them can resend them. So after a few
 requests without an answer, over a time that no queue explains, a receiver asks the other members
 in turn. It stays with a member that answers until everything that it asked for has arrived; then it
-asks the sender first again. Where the sender was not heard at all for a while (`Silence`), the
-other members are asked first.
+asks the sender first again. Where the sender was not heard at all for a while (`SilentSenders`),
+the other members are asked first.
 """
 
 from __future__ import annotations

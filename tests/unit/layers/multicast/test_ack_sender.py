@@ -2,10 +2,10 @@
 
 import pytest
 
+from ringcast.core.reliable.ack_map import AckMap
 from ringcast.core.reliable.ticker import ACK_BYTES, ACK_SECONDS, ACK_SOON, Ticker
 from ringcast.core.stack.env import PACKET_BYTES_MAX
 from ringcast.core.wire.frames import Ack, Last
-from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.ack_sender import AckSender
 from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.nakack4 import NakAck4

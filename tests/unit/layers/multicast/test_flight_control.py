@@ -1,7 +1,7 @@
 """Bytes in flight: how acks make room, and how active senders share it."""
 
+from ringcast.core.reliable.ack_map import AckMap
 from ringcast.core.stack.env import PACKET_BYTES_MAX
-from ringcast.layers.multicast.ack_map import AckMap
 from ringcast.layers.multicast.flight_control import (
     ACTIVE_SENDER_SECONDS,
     STILL_TICKS,

@@ -1,6 +1,6 @@
 """The ack map: minimum, releases and views."""
 
-from ringcast.layers.multicast.ack_map import AckMap
+from ringcast.core.reliable.ack_map import AckMap
 from tests.unit.layers.multicast.parts import A, B, C, D, installation
 
 

@@ -4,7 +4,7 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.frames import Known, SenderMark
 from ringcast.layers.multicast.peer_repair import PeerRepair
-from ringcast.layers.multicast.silence import Silence
+from ringcast.layers.multicast.silent_senders import SilentSenders
 from tests.unit.layers.multicast.parts import A, B, C, D, Parts, installation, run
 
 VIEW = ViewId(1, A)
@@ -17,7 +17,7 @@ class Receiver(Parts):
         super().__init__(keep)
         self.group.install(installation(A, B, C, D, old=(A, B, C)))
         self.repair = PeerRepair(self.env, self.group)
-        self.silence = Silence(self.env, self.group, self.flush, self.gaps, self.repair)
+        self.silence = SilentSenders(self.env, self.group, self.flush, self.gaps, self.repair)
 
     def receive(self, sender: Address, count: int) -> None:
         """The first messages of a sender arrive."""

@@ -23,7 +23,7 @@ from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 
-class Silence:
+class SilentSenders:
     """Questions about silent senders, and their answers."""
 
     __slots__ = ("_asked", "_env", "_flush", "_gaps", "_group", "_peer_repair", "_turn")
