@@ -153,7 +153,7 @@ class DiscoveryPart(Part):
         """When those have had time to answer that were suggested."""
         self._turn = 0
         self._asked_at = 0.0
-        """When the question came that this member may answer in the coordinator's place."""
+        """When the question arrived that this member may answer in the coordinator's place."""
         self._introduced = (0.0, Address(0))
         """When this member was introduced last, and to which process."""
         self.rest_until = 0.0

@@ -79,7 +79,7 @@ class _Member:
             self._recorder = Recorder(self._group, journal, self._saw)
 
     def run(self) -> None:
-        """Until it is told to leave, or nobody is there any more to tell it."""
+        """Until it is told to leave, or the process that would tell it has ended."""
         report(joined=self._arguments.name, endpoint=self._group.endpoint)
         if self._replica is not None:
             self._replica.unite(self._group.state() or b"{}")

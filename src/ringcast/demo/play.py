@@ -34,7 +34,7 @@ class DemoPlan:
 
     out: Path
     members: int = 5
-    """How many send from the beginning; a recorder is there besides."""
+    """How many send from the beginning, beside a recorder."""
     messages: int = 20_000
     """How many each of them sends."""
     size: int = 100

@@ -38,7 +38,7 @@ class MemberProcess:
         self.log = log
         self.heard: dict[str, object] = {}
         self.done: set[str] = set()
-        """Senders whose last message has come."""
+        """Senders whose last message has arrived."""
         self.killed = False
         self._news = threading.Condition()
         with log.open("wb") as errors:

@@ -1,4 +1,4 @@
-"""The demo as one call: play the story, audit its traces on Spark, say what came out."""
+"""The demo as one call: play the story, audit its traces on Spark, report the result."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class DemoResult:
         }
 
     def verdict(self) -> str:
-        """What came out, as a line."""
+        """The result as a line."""
         if self.report.counts or self.is_clean:
             return verdict(self.report)
         return (

@@ -138,7 +138,7 @@ class RingBuffer(Generic[T]):
         return True
 
     def remove_steps(self) -> Steps[T | None]:
-        """The three-step remove, after a look whether the next message is there.
+        """The three-step remove, after a check that the next message is buffered.
 
         HR is read because without nullify a full ring has in the next place a delivered message.
         """

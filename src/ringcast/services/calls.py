@@ -50,7 +50,7 @@ class PendingCall:
 
     @property
     def was_sent(self) -> bool:
-        """Whether it is known who was asked."""
+        """Whether the members that were asked are known."""
         return self._waiting is not None
 
     def sent(self, members: Iterable[Address]) -> None:

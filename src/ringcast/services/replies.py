@@ -19,7 +19,7 @@ class Outcome(Enum):
     NO_HANDLER = 2
     """It answers no calls."""
     GONE = 3
-    """It crashed, or left the group, before its answer came."""
+    """It crashed, or left the group, before it answered."""
     TIMED_OUT = 4
     """It did not answer in time."""
     BUSY = 5
@@ -43,7 +43,7 @@ class Reply:
 
 
 class Replies(Mapping[Address, Reply]):
-    """The replies by member, in the order in which they came. Never changes.
+    """The replies by member, in the order of arrival. Never changes.
 
     A member that was no longer waited for is not in it.
     """

@@ -63,7 +63,7 @@ class Cast:
         self.unite()
 
     def join(self, port: int = 0, side: SoakSide | None = None, full: str = "") -> str:
-        """One more, which sends as soon as it is there; full: the disk that is too small for it."""
+        """One more, which sends once it has joined; full: the disk that is too small for it."""
         self._count += 1
         guest = self._start(f"guest-{self._count}", port, side, full)
         self.guests.append(guest)

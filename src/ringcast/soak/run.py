@@ -46,7 +46,7 @@ LOOK_SECONDS = 2.0
 """How often traces are looked at while nothing happens."""
 MINUTE = 60.0
 LOSSES = ("gap", "head", "tail", "survivors", "purged-undelivered", "acked-undelivered")
-"""The causes of violations that are messages which never came."""
+"""The causes of violations that are messages which never arrived."""
 ALARMS_SHOWN = 20
 
 Say = Callable[[str], None]
@@ -75,7 +75,7 @@ class SoakOutcome:
     writers: int = 0
     """How many members have written to that state, most of them gone by then."""
     stuck: str = ""
-    """Where it did not go on; empty when it came to its end."""
+    """Where it did not go on; empty when it ended."""
 
     @property
     def faults(self) -> int:
@@ -110,7 +110,7 @@ class SoakOutcome:
         return [*map(str, self.violations), *told, *self.differences, *self.growth, *stuck]
 
     def verdict(self) -> str:
-        """What came out, as a line."""
+        """The result as a line."""
         checked = f"{self.views:,} views and {self.deliveries:,} deliveries were checked"
         checked += f"; {self.faults:,} faults survived, messages lost: {self.lost:,}"
         if self.is_clean:

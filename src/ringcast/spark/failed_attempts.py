@@ -18,7 +18,7 @@ from ringcast.gateway.settings import Settings
 KINDS: dict[str, type[RingcastError]] = {
     kind.__name__: kind for kind in (ConfigError, JoinFailed, Timeout)
 }
-"""What the next attempt would wait for in vain as well, as a rule."""
+"""What the next attempt would not get either, as a rule."""
 SUFFIX = ".failed"
 
 

@@ -11,7 +11,7 @@ Rules:
 - A trace that cannot go on (the disk is full, the thread is too far behind) ends, and the member
   does not. To an audit that is a crash: it expects nothing more of this member.
 - Messages too large for a datagram come as fragments, which the application does not see. They
-  count as delivered when they have come and all before them was taken, in the view they came in.
+  count as delivered once they have arrived and all before them was taken, in the view of arrival.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class RowWriter:
         self._taken = 0
         """How many messages the application has taken in its view."""
         self._absorbed: dict[Address, list[Batch]] = {}
-        """Fragments that came behind messages which the application has not taken yet."""
+        """Fragments that arrived behind messages which the application has not taken yet."""
 
     def write(self, note: Note) -> None:
         """Write a note, or hold it."""

@@ -88,7 +88,7 @@ class TraceListener:
             self.note(view, partial(self._row_writer.delivered, run, self._clock(), given))
 
     def absorbed(self, run: Batch) -> None:
-        """Fragments have come."""
+        """Fragments have arrived."""
         own = run.sender == self._me
         window = self._layer.sent if own else self._layer.windows.get(run.sender)
         waits = window is not None and window.delivered < run.first - 1

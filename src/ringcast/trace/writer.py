@@ -3,7 +3,7 @@
 Rules:
 
 - No threads and no clock: the owner of the writer calls `tick` now and then, with the time.
-- A note is packed into a buffer. Rows leave memory in row groups, when enough have come together.
+- A note is packed into a buffer. Rows leave memory in row groups, as soon as a group is full.
 - A file gets its name, which has its checksum, when it is whole. A process that dies loses the
   rows since the last rotation, `rotate_seconds` at the most, and leaves only whole files.
 - Nothing is synced: this is a measurement and not a record, which is what the journal is for.

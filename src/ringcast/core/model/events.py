@@ -93,7 +93,7 @@ class Outpaced:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So much of a large message is on its way out (`sender` is this member), or has come in."""
+    """This much of a large message was sent (`sender` is this member), or has arrived."""
 
     sender: Address
     message: int
@@ -121,7 +121,7 @@ class QuorumRegained:
 
 @dataclass(frozen=True, slots=True)
 class StateAsked:
-    """A newcomer wants the application's state, as it is when it has come to this place.
+    """A newcomer wants the application's state, as it is at this place among the events.
 
     The runtime sees to it; the application never gets this one.
     """

@@ -18,7 +18,7 @@ class RangeSet:
     """An ordered set of integers, kept as disjoint closed ranges that do not touch each other.
 
     The firsts and the lasts lie in two parallel sorted lists: bisection finds a place, slices
-    replace what is there, and a range of a million costs no more than a range of one. `add` and
+    replace their content, and a range of a million costs no more than a range of one. `add` and
     `discard` cost a bisection and the ranges that they touch; operations on whole sets are linear
     in ranges. Long lists are cut into chunks, so that a range in the middle moves a few hundred
     entries and not all of them: a loss of every second message makes as many ranges.

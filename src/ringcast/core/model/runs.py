@@ -1,4 +1,4 @@
-"""Storage of batches by seqno: what a window keeps, as the runs in which it came.
+"""Storage of batches by seqno: what a window keeps, as the runs in which it arrived.
 
 Runs and not slots: a run goes in and out as it is, keeps what the wire said about it (its stamp,
 its flags), and an idle window costs nothing. The bound is the window's, by arithmetic on its marks.

@@ -29,7 +29,7 @@ class _Recent:
 
 
 class RepairQueue:
-    """Requests by receiver, in the order in which they came."""
+    """Requests by receiver, in the order of arrival."""
 
     __slots__ = ("_is_unicast", "_recent", "_to_group", "pending")
 
@@ -38,7 +38,7 @@ class RepairQueue:
         self._is_unicast = is_unicast
         self._to_group = _Recent(0.0)
         self.pending: dict[Address, RangeSet] = {}
-        """What is queued per receiver; always the same dictionary, with no receiver in vain."""
+        """What is queued per receiver; always the same dictionary, without empty entries."""
         self._recent: dict[Address, _Recent] = {}
 
     def __bool__(self) -> bool:

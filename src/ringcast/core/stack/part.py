@@ -42,7 +42,7 @@ class Installation:
     joined: tuple[Address, ...]
     left: tuple[Address, ...]
     is_merge: bool = False
-    """Whether several groups came together in it."""
+    """Whether it merges several groups."""
     leavers: tuple[Address, ...] = ()
     """The members that have left in order, of the view that it replaces or of one that it merges
     with."""
@@ -184,7 +184,7 @@ class Spec:
     alike: ClassVar[tuple[str, ...]] = ()
     """The settings that have to be the same at all members of a group."""
     alike_beside: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """By role: the settings of other protocols that have to be the same where this one is there."""
+    """By role: the settings of other protocols that have to be the same in stacks with this one."""
     former: ClassVar[tuple[str, ...]] = ()
     """Settings that have another name and value now; the class accepts them as `InitVar`s."""
     renamed: ClassVar[Mapping[str, str]] = {}

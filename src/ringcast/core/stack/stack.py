@@ -92,7 +92,7 @@ class Stack:
             part.on_start()
 
     def receive(self, datagrams: Iterable[Received], now: float) -> None:
-        """Take all datagrams that are there. What is not right in them is counted and dropped."""
+        """Take all datagrams that have arrived. Malformed ones are counted and dropped."""
         self.env.now = max(now, self.env.now)
         view = NO_VIEW if self.view is None else self.view.id
         gate = self._built.gate

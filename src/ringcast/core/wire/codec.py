@@ -4,7 +4,7 @@ Payload bytes are covered by the transport's own checksum (UDP, TCP), or by ours
 asks for it (FLAG_FULL_CHECKSUM).
 
 Bytes from the network are parsed within bounds: no length that a peer announces takes memory before
-it was compared with the bytes that are there. Everything that is not right raises a RemoteError,
+it was compared with the bytes that follow. Everything that is not right raises a RemoteError,
 which the receiver counts and drops.
 """
 

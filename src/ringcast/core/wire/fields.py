@@ -3,7 +3,7 @@ and read.
 
 A frame's class says what it carries (`ranges: RangeSet`, `members: tuple[Address, ...]`); this
 derives how that looks on the wire, so that no frame has code of its own. Reading stays within the
-frame: a count is compared with the bytes that are there before anything is made of it.
+frame: a count is compared with the bytes that follow before anything is made of it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Cursor:
         return cast(int, _U64.unpack_from(self.view, at)[0])
 
     def count(self, smallest: int) -> int:
-        """A number of things that follow, each of at least this size: bounded by what is there."""
+        """A number of items that follow, each of at least this size: bounded by the bytes left."""
         count = cast(int, _U32.unpack(self.take(4))[0])
         if count * smallest > len(self.view) - self.at:
             raise Malformed("a list promises more than there is")

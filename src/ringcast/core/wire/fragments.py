@@ -81,7 +81,7 @@ class Fragments(Sequence[Payload]):
         return self.indices.stop == self._header[1]
 
     def grow(self) -> None:
-        """The next one, which has the same size, is among them; for who has not passed them on."""
+        """Add the next one, which has the same size; only before they are passed on."""
         self.indices = range(self.indices.start, self.indices.stop + 1)
 
     def parts(self) -> Iterator[tuple[bytes, memoryview]]:
@@ -183,7 +183,7 @@ def split(batch: Batch, fragment_size: int, numbers: Iterator[int]) -> Iterator[
 
 
 class Assembly:
-    """One message on its way in: what has come of it, or the reason why that is thrown away.
+    """One message that arrives: its pieces up to now, or the reason why they are dropped.
 
     Each piece is copied behind the others as it comes, while it is in the processor's cache, and
     its datagram is free again: keeping all of them to join them at the end takes twice the memory
@@ -217,12 +217,12 @@ class Assembly:
         self._piece = 0
         """Bytes of each piece but the last."""
         self.placed = 0
-        """Pieces before this index have come, or are where they belong and on their way up."""
+        """Pieces before this index have arrived, or are in their place and on their way up."""
         self.nbytes = 0
         """Bytes that are kept: what has really come, whatever the header promises."""
         self.first = seqno
         self.last = seqno - 1
-        """The seqno of the last fragment that came."""
+        """The seqno of the last fragment that arrived."""
         self.next = 0
         self._body = BytesIO()
         self.broken: str | None = None
@@ -258,7 +258,7 @@ class Assembly:
     # Placement -----------------------------------------------------------------------------------
 
     def use(self, buffer: Buffer) -> None:
-        """There is memory for the whole: to be called before anything has come."""
+        """There is memory for the whole: to be called before the first piece arrives."""
         assert not self.nbytes
         self._buffer, self._view = buffer, buffer.view
 
@@ -303,17 +303,17 @@ class Assembly:
 
     @property
     def ended(self) -> bool:
-        """Whether its last piece has come, be it whole or not."""
+        """Whether its last piece has arrived, be it whole or not."""
         return self.next == self.count
 
     def give_up(self, reason: str) -> None:
-        """Free what has come: the message will not be whole."""
+        """Free the pieces: the message will not be whole."""
         if self.broken is None:
             self.broken = reason
         self._free()
 
     def take(self) -> Payload | None:
-        """The message, whose last piece has come; None when it is broken after all."""
+        """The message, whose last piece has arrived; None when it is broken after all."""
         if self.broken is None and self.nbytes != self.total:
             self.give_up("its parts do not fit together")
         if self.broken is not None:

@@ -74,14 +74,14 @@ class Placement:
     def __init__(self, group: int = 0) -> None:
         self._group = group
         self.heads = bytearray(FRAGMENT_AT)
-        """How the datagram begins that came last."""
+        """The head of the datagram that arrived last."""
         self.advertised: list[Buffer] | None = None
         """Where the next datagram is to be written, in order; None for anywhere."""
         self.is_used = False
         """Whether the transport, or the receiver of a closed group, makes use of this."""
         self.is_whole = False
         """Whether a message is whole for which memory was lent: the application should have its
-        turn before more is read, and may let go of such memory. The transport resets this."""
+        turn before more is read, and may free such memory. The transport resets this."""
         self._sender = EVERYBODY
         self._assembly: Assembly | None = None
         self._index = 0

@@ -55,7 +55,7 @@ def _continued(
 
 
 class Reached(NamedTuple):
-    """How far each sender has come in the view in which a segment was opened."""
+    """The last seqno of each sender in the view in which a segment was opened."""
 
     view: int
     view_by: int

@@ -83,7 +83,7 @@ class Journal:
         return {key: spans for key, spans in found if spans}
 
     def members(self) -> dict[str, dict[int, SeenMember]]:
-        """By group and address: who was in it while it was recorded."""
+        """By group and address: its members while it was recorded."""
         tables: dict[str, list[SeenMembers]] = {}
         known = [(note.group, note.members) for note in self._notes]
         known += [(segment.group, segment.members) for segment in self.segments]
@@ -130,7 +130,7 @@ class Journal:
         self.segments = self._order.segments()
 
     def _replace(self, found: Mapping[str, Segment]) -> bool:
-        """Take what is there now instead of what was; whether it differs."""
+        """Read the directory again; whether it differs."""
         away = self._gone | self._hidden
         manifests = {name: found[name] for name in found if name not in away}
         if manifests.keys() == self._manifests.keys():

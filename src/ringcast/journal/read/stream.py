@@ -87,7 +87,7 @@ class JournalStream:
         return Lag(backlog_rows(slices), max(0, newest - oldest) / 1_000_000)
 
     def freeze(self) -> None:
-        """From now on behave as if nothing more came (Trigger.AvailableNow)."""
+        """From now on behave as if nothing more arrived (Trigger.AvailableNow)."""
         self._journal.refresh()
         self._target = joined(self._journal.cover, self._journal.removed)
 

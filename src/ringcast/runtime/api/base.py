@@ -176,7 +176,7 @@ class GroupBase:
                     event.drop_views()
         self._events.extend(events)
         self._refills += 1
-        if self._member.incoming.readers:  # Other threads or tasks, that share what has come.
+        if self._member.incoming.readers:  # Other threads or tasks, which share the events.
             for reader in self._member.readers():
                 reader.tell()
         return True
@@ -279,7 +279,7 @@ class GroupBase:
             log.warning('the group "%s" is not joined yet: %s', member.group, tried_in_vain(member))
 
     def _join_error(self, timeout: float | None) -> JoinFailed | Timeout:
-        """Why a join came to nothing."""
+        """Why a join failed."""
         member = self._member
         name, tried = member.group, tried_in_vain(member)
         if member.closed is None:

@@ -46,7 +46,7 @@ def make_member(
     assert isinstance(discovery, Discovery)
     if "transport" in stack and capabilities_of(stack["transport"]).is_networked:
         for seed in discovery.seeds:
-            split_endpoint(seed)  # It would be asked in vain.
+            split_endpoint(seed)  # No member could answer there.
     observers: list[MemberListener] = []
     if any(chosen_methods(discovery)):
         observers.append(BackgroundDiscovery(discovery))

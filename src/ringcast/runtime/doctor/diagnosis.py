@@ -68,7 +68,7 @@ SEALS: dict[type[RemoteError], str] = {
 
 
 class _Examination:
-    """One look at everything; who was found is kept for the last finding."""
+    """One look at everything; the members found are kept for the last finding."""
 
     def __init__(
         self,

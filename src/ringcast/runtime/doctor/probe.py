@@ -1,4 +1,4 @@
-"""A stranger who asks who is there, with the real transport and codec, and never joins.
+"""A stranger that asks which members exist, with the real transport and codec, and never joins.
 
 Its address is higher than any member's, so that no joiner that searches as well lets it go first.
 """
@@ -32,7 +32,7 @@ HEARD_MAX = 1_024
 
 
 class DiscoveryProbe:
-    """Asks, and remembers who was heard."""
+    """Asks, and remembers the members that answered."""
 
     def __init__(self, spec: Spec, group: int, name: str = "", keys: Keys = ()) -> None:
         """Opens the network; name and keys are those of a closed group. Raises ConfigError."""
@@ -57,7 +57,7 @@ class DiscoveryProbe:
         self._peer = Peer(self.me, NAME, self.transport.endpoint)
 
     def question(self, direct: bool) -> bytes:
-        """Who is there? To one alone, or to all."""
+        """Ask which members exist: one endpoint, or all."""
         frame = Discover(self._peer, NO_VIEW, int(direct))
         data = b"".join(encode(self._group, self.me, [frame]))
         if self._seal is None:
@@ -71,7 +71,7 @@ class DiscoveryProbe:
         self.transport.send([Datagram(target, [data], len(data))], ())
 
     def listen(self) -> None:
-        """Take what has come."""
+        """Read the answers that have arrived."""
         for datagram in one_by_one(self.transport.receive(RECEIVE_MAX)):
             self._hear(datagram)
 

@@ -21,7 +21,7 @@ UNPACKED_MAX = 4_000_000
 SECONDS_MAX = 2**37
 """The largest time, in seconds: in the year 6325, which a clock still shows."""
 TEXT_MAX = 2_000
-"""Characters of a text that are kept: a name, or why a view came about."""
+"""Characters of a text that are kept: a name, or the reason for a view."""
 ITEMS_MAX = 20_000
 """Items of a list or mapping: several per member of a large group."""
 

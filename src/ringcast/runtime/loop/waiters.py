@@ -68,7 +68,7 @@ class ThreadWaiter:
         self.tell()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until told; False when the timeout came first."""
+        """Wait until told; False at the timeout."""
         return self._lock.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
 
 
@@ -102,7 +102,7 @@ class TaskWaiter:
             self.future.set_result(None)
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait until told; False when the timeout came first."""
+        """Wait until told; False at the timeout."""
         if timeout is None:
             await self.future
             return True

@@ -60,7 +60,7 @@ class PendingFlush:
     def __init__(self, stack: Stack, outgoing: Outgoing) -> None:
         self._stack, self._outgoing = stack, outgoing
         self._runs: list[PendingSend] | None = None
-        """The sends that had to wait for room when the caller came."""
+        """The sends that waited for room at the time of the call."""
         self._receipts: list[Receipt] | None = None
         self._is_barrier = False
         self._round_at = 0.0

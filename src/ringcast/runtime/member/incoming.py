@@ -53,7 +53,7 @@ class Incoming:
         """Whether the application waits for the group's state: all else is put aside meanwhile."""
         self.counters: Counter[str] = Counter()
         self.reader: object = None
-        """The thread or task that came last."""
+        """The thread or task that took events last."""
         self.visited = float("-inf")
         """When that was."""
 

@@ -109,7 +109,7 @@ class Member:
         self.left = False
         """Whether the application itself wanted the group to be closed."""
         self.endings: list[Callable[[], None]] = [pool.clear]
-        """What is to be done once the network is let go of."""
+        """Called once the transport is closed."""
         self._lock, self.is_inside = owned_lock()
         self._receive_lock, self._shut = threading.Lock(), False
         self._leave_by = self.due = FOREVER  # When a step is due if nothing comes.
@@ -125,9 +125,9 @@ class Member:
             self._transmit()
 
     def step(self) -> None:
-        """Take what has come and do what is due.
+        """Read what has arrived, and run the timers that are due.
 
-        One at a time steps, so that datagrams are taken in the order in which they came.
+        One thread at a time steps, so that datagrams are handled in the order of arrival.
         """
         with self._receive_lock:
             if self._shut:
@@ -369,7 +369,7 @@ class Member:
             return waiter
 
     def readers(self) -> list[Waiter]:
-        """Those who wait for messages, and are to be told by the caller that something has come."""
+        """The waiters for messages; the caller has to tell them that something has arrived."""
         with self._lock:
             readers, self.incoming.readers = self.incoming.readers, []
             return readers

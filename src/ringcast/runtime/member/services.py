@@ -112,7 +112,7 @@ class MemberServices:
         return (bool(self._callers) and self._relieve(now)) or posted
 
     def settle(self) -> None:
-        """Let those go on who have what they waited for."""
+        """Wake the callers that have what they waited for."""
         made = self.correlator.made
         for call in made.finished:
             waiter = self._callers.pop(call.id)

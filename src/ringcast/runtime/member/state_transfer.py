@@ -194,7 +194,7 @@ class StateTransfers:
     # Providing a state ----------------------------------------------------------------------------
 
     def find(self, asked: StateAsked) -> StateTransfer | None:
-        """The transfer that the application has come to; None when it is no longer wanted."""
+        """The transfer that is next for the application; None when no member wants it any more."""
         return self._member.act(lambda now: self._correlator.provider.find(asked))
 
     def give(self, transfer: StateTransfer) -> Pieces:

@@ -98,7 +98,7 @@ def member_stats(member: Member, now: float) -> Stats:
 
 
 class ViewRecord(TypedDict):
-    """One view that a member has installed, and why it came about."""
+    """One view that a member has installed, and the reason for it."""
 
     at: float
     """Seconds since 1970."""

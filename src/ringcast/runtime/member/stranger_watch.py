@@ -73,7 +73,7 @@ class _Flood:
         self._marked_at = at
 
     def consider(self, seen: int, now: float) -> bool:
-        """So many have come by now; whether the flood begins or ends with that."""
+        """This many have arrived by now; whether the flood begins or ends with that."""
         if now < self._marked_at:
             self._marked = seen
             return False

@@ -1,17 +1,17 @@
-"""Memory for large messages: used again for the next ones, and asked from the kernel in advance.
+"""A pool of memory for large messages: used again for later ones, and mapped ahead of the writing.
 
-New memory is dear: the kernel clears each page that it hands out, and hands out 100 MB page by page
-in more time than it takes to copy a message there. So what held one message holds a later one, once
-nobody looks at it: neither the application, which may keep a view of any part of it for as long as
-it likes, nor a window. The memory itself counts who looks at it. An attempt to resize it fails as
-long as there is anybody, and that is how it is asked.
+New memory is expensive: the kernel clears each page, and mapping 100 MB page by page takes longer
+than copying a message there. So the memory of one message is used for a later one, as soon as no
+view of it is left, in the application or in a window. A resize of the memory fails while a view of
+it exists, and that is the test.
 
-What is new is asked for a little ahead of the writing, many pages at once, in two thirds of the
-time. Large pages took a fifth of it when they were at hand, and several times as long when they had
-not been in use for some seconds, in a virtual machine that gives free memory back to its host.
-Nothing is taken on a sender's word alone, and what no message has needed for a while is given back.
+New memory is mapped a little ahead of the writing, many pages at once, in two thirds of the time.
+Large pages took a fifth of it when the kernel had some at hand, and several times as long when they
+had not been used for some seconds, in a virtual machine that gives free memory back to its host.
+No memory is mapped on a sender's word alone, and memory that no message has needed for a while is
+given back.
 
-Smaller messages are the C library's, which has the same habit in small: see `keep_what_is_freed`.
+Smaller messages use the C library's memory, which behaves alike: see `keep_what_is_freed`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAPPINGS_MAX = 16
 POPULATE_BYTES = 1 << 21
 """Bytes of new memory that are asked for at once."""
 IDLE_TIDIES = 2
-"""What was not lent while `tidy` was called so often is forgotten."""
+"""Memory that was not lent during this many calls of `tidy` is forgotten."""
 
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, of Linux 5.14.
 
@@ -48,10 +48,10 @@ class BufferPool:
     def __init__(self) -> None:
         keep_what_is_freed()
         self._kept: list[_Mapping] = []
-        """What was lent, and may be in use or not; the latest last."""
+        """Memory that was lent, and may still be in use; the latest last."""
 
     def lend(self, size: int) -> _PooledBuffer | None:
-        """Memory for a large message; None for a small one, or when the kernel has none."""
+        """Memory for a large message; None for a small one, or when the kernel refuses."""
         if size < LARGE_BYTES:
             return None
         memory = next((kept for kept in self._kept if kept.suits(size)), None)
@@ -68,9 +68,9 @@ class BufferPool:
         return _PooledBuffer(memory, size)
 
     def tidy(self) -> bool:
-        """Give back what was not lent for a while; whether to call this again after a while.
+        """Give back memory that was not lent for a while; whether to call this again later.
 
-        What is in use then is free when its last user lets go of it.
+        Memory in use is freed with its last view.
         """
         for kept in self._kept:
             kept.idle += 1
@@ -78,7 +78,7 @@ class BufferPool:
         return bool(self._kept)
 
     def clear(self) -> None:
-        """Give back everything that is not in use, and the rest when it is no longer."""
+        """Give back all memory: at once where it is not in use, else with its last view."""
         self._kept.clear()
 
 

@@ -149,7 +149,7 @@ class KnownPlaces(Generic[Place]):
         return address in self._heard
 
     def hear(self, address: Address, place: Place) -> None:
-        """A datagram in this one's name has come from a place: the first such place of a process
+        """A datagram in this one's name has arrived from a place: the first such place of a process
         outside the view is where it is answered, whatever it or others say of it."""
         if address not in self._heard and address not in self._members:
             self.put(address, place, is_claim=True)

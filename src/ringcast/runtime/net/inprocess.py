@@ -62,7 +62,7 @@ class MemoryTransport:
         return {}
 
     def filenos(self) -> tuple[int, ...]:
-        """The descriptor that says when something has come."""
+        """The descriptor that is readable when something has arrived."""
         return () if self._bell is None else (self._bell.fd,)
 
     def stats(self) -> dict[str, int]:
@@ -94,7 +94,7 @@ class MemoryTransport:
             self._bell.ring()
 
     def receive(self, limit: int) -> Sequence[bytes]:
-        """What has come."""
+        """The datagrams that have arrived."""
         queue = self._queue
         with self._lock:
             taken = [queue.popleft() for _ in range(min(limit, len(queue)))]

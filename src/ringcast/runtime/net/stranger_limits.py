@@ -14,7 +14,7 @@ Any process may connect to a member, say hello and send. Members of the view com
 - where there are as many connections as allowed, the stranger that was silent for the longest is
   ended for a new connection.
 
-A member without a view cannot tell who is a stranger, and limits nobody.
+A member without a view cannot tell strangers from members, and limits none of them.
 """
 
 from __future__ import annotations

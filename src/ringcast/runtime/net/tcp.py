@@ -126,7 +126,7 @@ class TcpTransport:
         return {}
 
     def filenos(self) -> tuple[int, ...]:
-        """The descriptor that says when something has come."""
+        """The descriptor that is readable when something has arrived."""
         assert self._poller is not None
         return (self._poller.fileno(),)
 

@@ -97,7 +97,7 @@ class Transport(Protocol):
         ...
 
     def receive(self, limit: int) -> Iterable[Received]:
-        """What has come, about `limit` datagrams at the most; empty when there is nothing.
+        """The datagrams that have arrived, up to about `limit`; empty when there are none.
 
         Each may be read from the network only when it is asked for; a memoryview is good until the
         next one is.

@@ -61,7 +61,7 @@ DATAGRAM_MAX = 65_536
 SOURCES_MAX = 4_096
 """Sources that are remembered, and endpoints of places."""
 SMALL = 10_000
-"""After a datagram below this size it is likely that no other has come yet, in bytes."""
+"""After a datagram below this size, in bytes, the queue of the socket is likely empty."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
 SEND_WAIT_MICROSECONDS = 20_000
@@ -200,7 +200,7 @@ class UdpTransport:
         self._sockets.clear()
 
     def filenos(self) -> tuple[int, ...]:
-        """The sockets: who waits for them directly is woken by the kernel in one step."""
+        """The sockets: the kernel wakes a thread that waits for them directly, in one step."""
         return tuple(sock.fileno() for sock in self._sockets)
 
     def stats(self) -> dict[str, int]:
@@ -389,7 +389,7 @@ class UdpTransport:
             placement.is_used = True
 
     def receive(self, limit: int) -> Iterator[Received]:
-        """What is there, up to `limit` buffers of each socket, each read when it is asked for.
+        """What has arrived, up to `limit` buffers per socket, each read when it is asked for.
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """

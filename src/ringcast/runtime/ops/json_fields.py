@@ -1,4 +1,4 @@
-"""Reading plain data that has come as JSON: what is not what it should be counts as absent."""
+"""Reading plain data from JSON: a value of the wrong type counts as absent."""
 
 from __future__ import annotations
 

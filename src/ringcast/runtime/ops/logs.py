@@ -113,12 +113,12 @@ class EventLogger:
                 self._log(level, "resized", text, {**facts, "peers": self._names.of(members)})
 
     def _amend(self, why: str) -> None:
-        """Say more of why the last view came about."""
+        """Add to the reasons for the last view."""
         if self._member.history:
             self._member.history[-1]["why"] += f" ({why})"
 
     def _remember(self, event: ViewChange) -> None:
-        """Keep the view and why it came about, for people who watch the group."""
+        """Keep the view and the reason for it, for people who watch the group."""
         names, view = self._names, event.view
         ways = [f"{names[member]} joined" for member in event.joined]
         if self._member.peer.address in event.joined:  # Its first view: it knows of no other's.

@@ -1,4 +1,4 @@
-"""The state of members in the text format of Prometheus: counters, window marks, who waits."""
+"""The state of members in the format of Prometheus: counters, window marks, blocked senders."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ringcast.runtime.api.base import GroupBase
 
 SEND_TIMEOUT = 1.0
-"""Seconds that one who asks has to take the answer; others wait meanwhile."""
+"""Seconds that a client has to read its answer; others wait meanwhile."""
 ASK_TIMEOUT = 2.0
 """Seconds that a member has to answer: one that is stopped does not."""
 ANSWER_MAX = 16_000_000

@@ -83,7 +83,7 @@ def _member(status: Plain) -> Iterator[str]:
 
 
 def _keys(status: Plain, names: dict[str, str]) -> str:
-    """Open or closed, by which keys, and who has not sealed by the first of them yet."""
+    """Open or closed, by which keys, and the members that do not seal by the first of them yet."""
     first, *others = texts_in(status, "key_ids") or [""]
     if not first and status.get("is_closed_group"):
         return "closed group, by TLS certificates or a protocol of its stack"

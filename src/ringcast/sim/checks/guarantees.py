@@ -64,7 +64,7 @@ class MemberRecord:
         self.view: View | None = None
         """The view that its application was told of last."""
         self.joined: dict[Address, int] = {}
-        """With which view each of the others came last, from its point of view."""
+        """By member: the view with which it joined last, from this member's point of view."""
         self.readers: dict[Address, Reader] = {}
         """Up to where its application has taken each sender's messages of the view."""
         self.accepted = Accepted()

@@ -47,7 +47,7 @@ class SentRun(NamedTuple):
     """Messages with consecutive seqnos."""
 
     before: int
-    """How many messages of the stream came before it."""
+    """How many messages of the stream precede it."""
     last: int
     """The seqno of its last message."""
     payloads: Sequence[Payload]

@@ -141,7 +141,7 @@ class World:
 
     @property
     def running(self) -> list[Member]:
-        """The members whose processes are there and not paused."""
+        """The members whose processes run and are not paused."""
         return [member for member in self.members.values() if member.state is ProcessState.RUNNING]
 
     @property
@@ -158,7 +158,7 @@ class World:
         return self._united
 
     def changed(self) -> None:
-        """A member came or went or has another view: `united` is to be found out anew."""
+        """A member joined, left or has another view: `united` has to be computed again."""
         self._united = None
 
     def build(self, name: str, spec: StackSpec, mtu: int) -> tuple[int, Peer, Stack]:

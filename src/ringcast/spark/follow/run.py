@@ -64,7 +64,7 @@ class FollowOutcome:
 
     violations: int = 0
     late: int = 0
-    """Rows that came after their view was judged."""
+    """Rows that arrived after their view was judged."""
     views: int = 0
     deliveries: int = 0
     open: set[ViewKey] = field(default_factory=set)
@@ -89,7 +89,7 @@ class FollowOutcome:
         del kept[:-ROWS_KEPT]
 
     def verdict(self) -> str:
-        """What came out, as a line."""
+        """The result as a line."""
         judged = f"{self.views:,} views with {self.deliveries:,} deliveries were judged"
         late = f"; {self.late:,} rows came too late" if self.late else ""
         rest = f"; {_open_views(self.open)}" if self.open else ""

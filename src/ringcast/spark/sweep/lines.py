@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class GridJudgement:
-    """Who is within the bounds, and who is best."""
+    """The settings within the bounds, and the best of them."""
 
     lines: list[Line]
     """Scene by scene, and candidate by candidate."""

@@ -32,7 +32,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came of a whole grid."""
+    """The results of a whole grid."""
 
     grid: Grid
     finished: list[Finished]

@@ -37,7 +37,7 @@ class PayloadSum(NamedTuple):
 
 
 class MemberList(tuple[int, ...]):
-    """The members of a view, in their order, with a quick answer to who is among them."""
+    """The members of a view, in their order, with a fast membership test."""
 
     _known: frozenset[int]
 

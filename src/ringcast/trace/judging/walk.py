@@ -98,7 +98,7 @@ def _lost(runs: Sequence[PlacedRun], foreign: set[int]) -> dict[int, int]:
 def _by_number(
     kept: Sequence[PlacedRun], lost: dict[int, int], repeated: set[int]
 ) -> Iterator[WalkFinding]:
-    """Gaps and repetitions; notes in `repeated` which runs came a second time."""
+    """Gaps and repetitions; notes in `repeated` the runs that arrived a second time."""
     reached: int | None = None
     for run in sorted(kept, key=_number_order):
         if reached is not None and run.seqno - reached - 1 > lost[id(run)]:
@@ -110,7 +110,7 @@ def _by_number(
 
 
 def _by_count(kept: Sequence[PlacedRun], repeated: set[int]) -> Iterator[WalkFinding]:
-    """Runs that came behind later ones, or share a position with another."""
+    """Runs that arrived behind later ones, or share a position with another."""
     before: PlacedRun | None = None
     reached = 0
     for run in sorted(kept, key=_count_order):

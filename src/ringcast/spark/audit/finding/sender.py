@@ -37,7 +37,7 @@ class Walked:
 
 @dataclass
 class SenderFindings:
-    """What came out of the lines of one sender."""
+    """The findings in the lines of one sender."""
 
     found: list[Violation] = field(default_factory=list)
     """What shows in its groups alone."""
