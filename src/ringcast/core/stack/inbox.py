@@ -157,9 +157,12 @@ class Inbox(Layer):
                 taken.append(event)
                 continue
             if isinstance(event, Batch):
-                # A window may keep it as well: the application gets a list of its own.
-                event = self._split(event, limit) if len(event) > limit else event.copy()
-                limit -= len(event)
+                if len(event) > limit:
+                    event = self._split(event, limit)
+                elif event.dest is None or event.sender == self.env.me:
+                    # A window may keep it as well: the application gets a list of its own.
+                    event = event.copy()
+                limit -= len(event.payloads)
                 self.nbytes -= event.nbytes
                 taken.append(_place(event))
             elif isinstance(event, Skipped):
@@ -172,9 +175,10 @@ class Inbox(Layer):
         while self._taken:
             taken, self._taken = self._taken, []
             for place in taken:
-                lasts = self._last_of_group if place.is_group else self._last_of_pair
-                if lasts.get(place.sender) == place.last:
-                    del lasts[place.sender]
+                sender, is_group, last, _ = place
+                lasts = self._last_of_group if is_group else self._last_of_pair
+                if lasts.get(sender) == last:
+                    del lasts[sender]
                 self._deliver(place)
             while self.events and isinstance(kept := self.events[0], _Place):
                 self._taken.append(kept)
@@ -190,11 +194,12 @@ class Inbox(Layer):
         return self._last_of_group if is_group else self._last_of_pair
 
     def _deliver(self, place: _Place) -> None:
-        if place.is_group:
+        sender, is_group, last, nbytes = place
+        if is_group:
             for taker in self.takers:
-                taker.taken(place.sender, place.last)
-        layer = self.group if place.is_group else self.pairs
-        layer.deliver(place.sender, place.last, place.nbytes)
+                taker.taken(sender, last)
+        layer = self.group if is_group else self.pairs
+        layer.deliver(sender, last, nbytes)
 
 
 _FOR_SERVICES = CALL | SERVICE

@@ -62,7 +62,6 @@ class Incoming:
         """Whether there is something to take."""
         return bool(self._waiting or self.backlog)
 
-    @property
     def is_left_alone(self) -> bool:
         """Whether the application takes what comes by itself."""
         return self._receive and not (self.leaving or self.parks)

@@ -181,7 +181,7 @@ class Member:
         if self._out.frames or self._out.learned:
             self._transmit()
         service = self.service
-        if outgoing.queues or service.busy or not incoming.is_left_alone:
+        if outgoing.queues or service.is_busy() or not incoming.is_left_alone():
             self._attend_to_those_who_wait(now)
         if self._leave_by < FOREVER:
             self._go_when_sent(now)
@@ -193,7 +193,7 @@ class Member:
             incoming.tell()
         self._seen = stack.view
         due = min(stack.deadline, self.transport.deadline)
-        if outgoing.queues or service.waiting:
+        if outgoing.queues or service.has_waiters():
             due = min(due, now + RELIEF_SECONDS)
         is_sooner, self.due = due < self.due, due
         if is_sooner:
@@ -207,10 +207,10 @@ class Member:
         while (
             incoming.settle(now)
             or (outgoing.queues and self._feed(now))
-            or (service.busy and service.step(now))
+            or (service.is_busy() and service.step(now))
         ):
             self._transmit()
-        if service.busy:
+        if service.is_busy():
             service.settle()
 
     def _feed(self, now: float) -> bool:

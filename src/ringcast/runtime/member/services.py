@@ -87,13 +87,11 @@ class MemberServices:
 
     # Under the member's lock ----------------------------------------------------------------------
 
-    @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether `step` and `settle` have something to do."""
         return self.states.active or any(self._tasks)
 
-    @property
-    def waiting(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether a caller may have to be helped soon."""
         return bool(self._callers.waiters)
 

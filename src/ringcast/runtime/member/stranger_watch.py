@@ -122,7 +122,7 @@ class StrangerWatch:
 
     def look(self, view: View | None, now: float) -> None:
         """To be called after datagrams were read."""
-        seen = self._counters["received_strangers"] + self._refusals.refused
+        seen = self._counters.get("received_strangers", 0) + self._refusals.refused
         if seen != self._seen or self._any.until:
             self._seen = seen
             self._consider(view, now)

@@ -69,6 +69,8 @@ SEND_WAIT_MICROSECONDS = 20_000
 REPORTED = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EMSGSIZE}
 """Errors that the network reports of a datagram, after it was sent."""
 
+_POLLERR = select.POLLERR
+
 log = logging.getLogger("ringcast.udp")
 
 
@@ -393,11 +395,10 @@ class UdpTransport:
 
         So the memory of one is free again for the next, and stays in the processor's cache.
         """
-        has_errors = False
+        has_errors, read = 0, self._read_coalesced if self._coalesces else self._read
         for fd, events in self._ready.poll(0):
-            read = self._read_coalesced if self._coalesces else self._read
             yield from read(self._by_fd[fd], limit)
-            has_errors = has_errors or bool(events & select.POLLERR)
+            has_errors |= events & _POLLERR
         if has_errors:  # Last: a datagram that has waited is older than its sender's end.
             self._read_errors()
 
