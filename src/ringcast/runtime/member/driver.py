@@ -265,7 +265,9 @@ class Driver:
         if member.due >= due:  # Else it has just become sooner.
             came = self._caller_waker.wait(due - time.monotonic())
         self._caller_wakes_at = -FOREVER
-        if not came and member.due <= time.monotonic():
+        if came and member.is_stepping:
+            member.await_step()
+        elif not came and member.due <= time.monotonic():
             self._run(member.run_timers)
         return came
 

@@ -174,6 +174,12 @@ class Member:
         """Whether a thread steps just now."""
         return self._receive_lock.locked()
 
+    def await_step(self) -> None:
+        """Wait until the thread is done that steps just now: looking for what it reads would only
+        hold it up."""
+        with self._receive_lock:
+            pass
+
     def _settle(self, now: float) -> None:
         """What follows each change: send, take what no caller takes, feed and tell those who wait,
         and find out when the next step is due."""

@@ -234,3 +234,32 @@ def test_the_driver_is_woken_only_where_it_would_come_too_late(idle: Driver) -> 
     idle._caller_wakes_at = now + 1.999
     idle._on_due_sooner(now + 1.998)
     assert rung == ["driver", "caller"]
+
+
+def test_a_caller_does_not_look_again_and_again_while_another_thread_reads(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has come stays readable until that thread has read it."""
+    awaited: list[bool] = []
+    lock = driver.member._receive_lock
+    monkeypatch.setattr(driver._caller_waker, "wait", lambda timeout: True)
+    monkeypatch.setattr(driver.member, "await_step", lambda: awaited.append(lock.locked()))
+    with lock:
+        driver.listen(time.monotonic() + SOON, lambda: False)
+    assert awaited == [True]
+
+
+def test_a_step_is_awaited(driver: Driver) -> None:
+    begun, ended = threading.Event(), list[str]()
+
+    def step() -> None:
+        with driver.member._receive_lock:
+            begun.set()
+            ended.append("step")
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    assert begun.wait(SOON)
+    driver.member.await_step()
+    assert ended == ["step"]
+    thread.join()
