@@ -133,6 +133,8 @@ class SequencerSnapshot(PartSnapshot):
 class SequencerLayer(Layer):
     """Holds messages until the sequencer's stream says that it is their turn (ports.Holding)."""
 
+    reads_payloads = False
+
     def __init__(self, env: Env, spec: Sequencer) -> None:
         super().__init__(env)
         self.spec = spec

@@ -16,7 +16,10 @@ from ringcast.core.model.batch import CALL, SERVICE, Batch, Payload
 from ringcast.core.model.events import Event, Skipped
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Layer, Part
-from ringcast.core.stack.ports import Delivery, Taker
+from ringcast.core.stack.ports import Delivery, Taker, Unpack
+
+UNPACKED_BYTES = 16_000_000
+"""A packed batch is unpacked for the application only while it has fewer new bytes in hand."""
 
 
 class ServicePart(Part):
@@ -49,6 +52,8 @@ class _Place(NamedTuple):
 class Inbox(Layer):
     """The top of the ladder; at its side the correlator, for what is not for the application."""
 
+    reads_payloads = False
+
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.special_flags = _FOR_SERVICES
@@ -69,6 +74,9 @@ class Inbox(Layer):
         """Set when the layers below may have room again; the runtime clears it."""
         self.ignores = False
         """Set for an application that wants no messages: they count as delivered as they come."""
+        self._packed = 0
+        """The flag of batches that wait here packed, and are unpacked when they are taken."""
+        self._unpack: Unpack
         self._taken: list[_Place] = []
         self._last_of_group: dict[Address, int] = {}
         self._last_of_pair: dict[Address, int] = {}
@@ -120,6 +128,11 @@ class Inbox(Layer):
         self.events.append(place)
         lasts[batch.sender] = place.last
 
+    def unpack_with(self, flag: int, unpack: Unpack) -> None:
+        """Batches with this flag wait here packed: unpack them when they are taken."""
+        assert not self._packed, "one layer packs"
+        self._packed, self._unpack = flag, unpack
+
     def resume(self) -> None:
         """There may be room to send again."""
         self.may_send = True
@@ -150,9 +163,15 @@ class Inbox(Layer):
         """The next events, with up to `limit` messages in them; `consumed` says when they are done
         with."""
         out: list[Event] = []
-        events, taken = self.events, self._taken
+        events, taken, unpacked = self.events, self._taken, 0
         while events and limit > 0:
             event = events.popleft()
+            if isinstance(event, Batch) and event.flags & self._packed:
+                if unpacked >= UNPACKED_BYTES:
+                    events.appendleft(event)
+                    break
+                unpacked += self._open(event, limit, UNPACKED_BYTES - unpacked)
+                continue
             if isinstance(event, _Place):
                 taken.append(event)
                 continue
@@ -169,6 +188,20 @@ class Inbox(Layer):
                 taken.append(_Place(event.sender, not event.direct, event.last, 0))
             out.append(event)
         return out
+
+    def _open(self, packed: Batch, limit: int, most: int) -> int:
+        """Put what a packed batch holds to the head of the queue; how many bytes that is."""
+        opened, rest = self._unpack(packed, limit, most)
+        if rest is not None:
+            self.events.appendleft(rest)
+        self.events.extendleft(reversed(opened))
+        nbytes = sum(event.nbytes for event in opened if isinstance(event, Batch))
+        self.nbytes += nbytes - packed.nbytes + (0 if rest is None else rest.nbytes)
+        if self.env.listener is not None:
+            for event in opened:
+                if isinstance(event, Skipped):
+                    self.env.listener(event)
+        return nbytes
 
     def consumed(self) -> None:
         """The application is done with everything it was handed."""

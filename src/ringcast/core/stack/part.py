@@ -100,6 +100,8 @@ class Layer(Part):
 
     above: Layer
     below: Layer
+    reads_payloads: ClassVar[bool] = True
+    """Whether the layer looks at the contents of the application's messages that come up."""
 
     def down(self, batch: Batch) -> None:
         """Take a batch that is to be sent. The caller has asked `room` before."""

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar, cast
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Batch
 from ringcast.core.model.block_times import BlockTimes
-from ringcast.core.model.events import Event
+from ringcast.core.model.events import Event, Skipped
 from ringcast.core.model.ranges import RangeSet
 from ringcast.core.model.view import View, ViewId
 from ringcast.core.stack import registry
@@ -245,6 +245,11 @@ class StableMarks(Protocol):
         ...
 
 
+Unpack = Callable[[Batch, int, int], tuple[list[Batch | Skipped], Batch | None]]
+"""Unpacks the first messages of a batch, up to this many and to about this many bytes: what comes of
+them, and the rest."""
+
+
 class Intake(Protocol):
     """What layers tell the application's inbox besides what they hand up."""
 
@@ -253,6 +258,10 @@ class Intake(Protocol):
 
     def absorbed(self, batch: Batch) -> None:
         """A layer has kept these messages: they count as taken once all before them is."""
+        ...
+
+    def unpack_with(self, flag: int, unpack: Unpack) -> None:
+        """Messages with just this flag are handed up packed: unpack them when they are taken."""
         ...
 
 

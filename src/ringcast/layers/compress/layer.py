@@ -11,23 +11,26 @@ is: a sample of it is tried first, and after one that did not shrink the next ru
 all, for longer each time. So random bytes cost little.
 
 Receiving believes nothing: no message grows beyond `max_message`, whatever its bytes say. One that
-cannot be unpacked is announced to the application in its place, as skipped.
+cannot be unpacked is announced to the application in its place, as skipped. Messages wait packed
+for the application and are unpacked when it takes them, so that what grows takes little memory.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import islice
+from typing import ClassVar, SupportsIndex, cast, overload
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.batch import Batch, Payload
 from ringcast.core.model.events import Skipped
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
+from ringcast.core.stack.inbox import UNPACKED_BYTES
 from ringcast.core.stack.part import Installation, Layer, Spec
-from ringcast.core.stack.ports import Control, Ports
+from ringcast.core.stack.ports import Control, Intake, Ports
 from ringcast.core.stack.registry import protocol
 from ringcast.core.stack.snapshot import PartSnapshot
 from ringcast.errors import ConfigError
@@ -53,9 +56,8 @@ SAVED = declare("compress_saved_bytes", "bytes", "Bytes that compression did not
 @protocol(role="compress", over="large", flags=COMPRESSED)
 @dataclass(frozen=True, kw_only=True)
 class Compress(Spec):
-    """Which messages are compressed, and how far others may grow. Windows count compressed bytes:
-    of messages that shrink to a tenth, an application that stands still has ten times `max_bytes`
-    waiting for it, per sender."""
+    """Which messages are compressed, and how far others may grow. Messages wait packed for the
+    application, so windows count compressed bytes."""
 
     alike: ClassVar[tuple[str, ...]] = ("algorithm", "max_message")
 
@@ -104,6 +106,69 @@ class CompressSnapshot(PartSnapshot):
     """Senders whose block this member is in the middle of."""
 
 
+class _Block:
+    """Messages that are unpacked one after the other."""
+
+    __slots__ = ("unpacker",)
+
+    def __init__(self) -> None:
+        self.unpacker: Unpacker | None = None
+        """Made for the first of them; None again when one could not be unpacked."""
+
+    def unpack(self, payload: Payload, most: int) -> bytes | None:
+        """The next message; None when it cannot be unpacked, nor any behind it."""
+        unpacker = self.unpacker
+        if unpacker is None or not payload:
+            return None
+        try:
+            return unpacker.unpack(bytes(payload)[1:], most)
+        except UnpackError:
+            self.unpacker = None
+            return None
+
+
+class _PackedPayloads(list[Payload]):
+    """Messages of one run that were not unpacked yet, and the blocks that they are of."""
+
+    __slots__ = ("before", "blocks")
+
+    def __init__(
+        self,
+        payloads: Iterable[Payload],
+        before: _Block | None,
+        blocks: list[tuple[int, _Block]] | None = None,
+    ) -> None:
+        super().__init__(payloads)
+        self.before = before
+        """The block that the first messages go on with."""
+        if blocks is None:
+            first = FIRST[0]
+            starts = [n for n, payload in enumerate(self) if payload and payload[0] == first]
+            blocks = [(start, _Block()) for start in starts]
+        self.blocks = blocks
+        """Those that begin here: at which message, and the block."""
+
+    @property
+    def last(self) -> _Block | None:
+        """The block that the next run goes on with."""
+        return self.blocks[-1][1] if self.blocks else self.before
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Payload: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> _PackedPayloads: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Payload | _PackedPayloads:
+        part = super().__getitem__(index)
+        if not isinstance(index, slice):
+            return cast(Payload, part)
+        begin, end, _ = index.indices(len(self))
+        before = [block for start, block in self.blocks if start < begin]
+        blocks = [(start - begin, block) for start, block in self.blocks if begin <= start < end]
+        return _PackedPayloads(cast(list[Payload], part), [self.before, *before][-1], blocks)
+
+
 class CompressLayer(Layer):
     """Packs runs on their way down, unpacks them on their way up."""
 
@@ -115,11 +180,23 @@ class CompressLayer(Layer):
         self._algorithm = algorithm
         self._untried, self._pause = 0, UNTRIED_MIN
         """Bytes that go as they are, and how many after the next sample that does not shrink."""
-        self._unpackers: dict[tuple[Address, bool], Unpacker] = {}
+        self._blocks: dict[tuple[Address, bool], _Block] = {}
         """Per sender, to the group or to this member: the block under way."""
+        self._is_taken_packed = False
+        """Whether messages go up packed, since no layer above looks at them."""
 
     def connect(self, ports: Ports) -> None:
         self._control = ports[Control]
+        intake = ports.get(Intake)
+        if intake is not None and not any(layer.reads_payloads for layer in self._layers_above()):
+            self._is_taken_packed = True
+            intake.unpack_with(COMPRESSED, self.unpack)
+
+    def _layers_above(self) -> Iterator[Layer]:
+        layer: Layer | None = getattr(self, "above", None)
+        while layer is not None:
+            yield layer
+            layer = getattr(layer, "above", None)
 
     # Sending -------------------------------------------------------------------------------------
 
@@ -179,62 +256,76 @@ class CompressLayer(Layer):
             self.above.up(batch)
             return
         stream = (batch.sender, batch.dest is None)
+        payloads = _PackedPayloads(batch.payloads, self._blocks.get(stream))
+        if payloads.last is not None:
+            self._blocks[stream] = payloads.last
+        packed = batch.with_payloads(payloads)
+        if batch.flags == COMPRESSED and self._is_taken_packed:
+            self.above.up(packed)  # So that what waits for the application waits packed.
+            return
+        rest: Batch | None = packed
+        while rest is not None:
+            events, rest = self.unpack(rest, len(rest), UNPACKED_BYTES)
+            for event in events:
+                if isinstance(event, Batch):
+                    self.above.up(event)
+                elif event.direct:
+                    self._control.emit(event)
+                else:
+                    self.above.skipped(event)
+
+    def unpack(
+        self, batch: Batch, limit: int, most: int
+    ) -> tuple[list[Batch | Skipped], Batch | None]:
+        """The first messages as they were, up to this many and until they have `most` bytes, and
+        the rest; in the place of one that cannot be unpacked, that it is skipped."""
+        payloads, max_message = batch.payloads, self.spec.max_message
+        assert isinstance(payloads, _PackedPayloads)
+        events: list[Batch | Skipped] = []
         good: list[Payload] = []
-        for seqno, payload in enumerate(batch.payloads, batch.first):
-            whole = self._unpacked(stream, payload)
-            if whole is not None:
+        nbytes, seqno, blocks, block = 0, batch.first, dict(payloads.blocks), payloads.before
+        for number, payload in enumerate(islice(payloads, limit)):
+            if number in blocks:
+                block = blocks[number]
+                block.unpacker = self._algorithm.unpacker()
+            whole = None if block is None else block.unpack(payload, max_message)
+            if whole is None:
+                self._pass(events, batch, seqno - len(good), good)
+                good = []
+                self._skip(events, batch, seqno)
+            else:
                 good.append(whole)
-                continue
-            self._pass(batch, seqno - len(good), good)
-            good = []
-            self._skip(batch, seqno)
-        self._pass(batch, batch.last + 1 - len(good), good)
+                nbytes += len(whole)
+            seqno += 1
+            if nbytes >= most:
+                break
+        self._pass(events, batch, seqno - len(good), good)
+        assert seqno > batch.first
+        return events, batch.part(seqno, batch.last) if seqno <= batch.last else None
 
-    def _unpacked(self, stream: tuple[Address, bool], payload: Payload) -> Payload | None:
-        data = bytes(payload)
-        if data[:1] == FIRST:
-            self._unpackers[stream] = self._algorithm.unpacker()
-        unpacker = self._unpackers.get(stream)
-        if unpacker is None or not data:
-            return None
-        try:
-            return unpacker.unpack(data[1:], self.spec.max_message)
-        except UnpackError:
-            del self._unpackers[stream]
-            return None
-
-    def _pass(self, batch: Batch, first: int, payloads: list[Payload]) -> None:
+    def _pass(
+        self, events: list[Batch | Skipped], batch: Batch, first: int, payloads: list[Payload]
+    ) -> None:
         if payloads:
-            whole = Batch(
-                batch.sender,
-                payloads,
-                sum(map(len, payloads)),
-                dest=batch.dest,
-                first=first,
-                flags=batch.flags & ~COMPRESSED,
-                sent_at=batch.sent_at,
-            )
-            self.above.up(whole)
+            whole = batch.with_payloads(payloads, first)
+            whole.flags &= ~COMPRESSED
+            events.append(whole)
 
-    def _skip(self, batch: Batch, seqno: int) -> None:
+    def _skip(self, events: list[Batch | Skipped], batch: Batch, seqno: int) -> None:
         self.env.counters[UNPACKABLE] += 1
         reason = "it could not be unpacked"
-        event = Skipped(batch.sender, seqno, seqno, reason, batch.dest is not None)
-        if batch.dest is None:
-            self.above.skipped(event)
-        else:
-            self._control.emit(event)
+        events.append(Skipped(batch.sender, seqno, seqno, reason, batch.dest is not None))
 
     def skipped(self, event: Skipped) -> None:
         # What is left of the block cannot be unpacked without these.
-        self._unpackers.pop((event.sender, not event.direct), None)
+        self._blocks.pop((event.sender, not event.direct), None)
         self.above.skipped(event)
 
     # ---------------------------------------------------------------------------------------------
 
     def on_view(self, installation: Installation) -> None:
-        self._unpackers.clear()  # No block lies in two views.
+        self._blocks.clear()  # No block lies in two views.
 
     def snapshot(self) -> CompressSnapshot:
         saved = self.env.counters[SAVED]
-        return CompressSnapshot(saved_bytes=saved, blocks=len(self._unpackers))
+        return CompressSnapshot(saved_bytes=saved, blocks=len(self._blocks))

@@ -1,6 +1,7 @@
 """Compression: blocks, bounds, what cannot be unpacked."""
 
 import json
+import tracemalloc
 import zlib
 from random import Random
 from typing import Any
@@ -16,6 +17,8 @@ from ringcast.core.stack.env import Env
 from ringcast.core.stack.fingerprint import difference, fingerprint
 from ringcast.core.stack.part import Layer
 from ringcast.core.stack.ports import Control, Ports
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Data
 from ringcast.errors import ConfigError
 from ringcast.layers.compress import algorithms
 from ringcast.layers.compress.layer import (
@@ -27,6 +30,7 @@ from ringcast.layers.compress.layer import (
     CompressLayer,
 )
 from ringcast.sim import World
+from ringcast.spec import StackSpec
 
 A, B = Address(1), Address(2)
 RECORDS: list[Payload] = [
@@ -246,3 +250,61 @@ def test_runs_of_random_bytes_are_tried_less_and_less(monkeypatch: pytest.Monkey
         layer.down(run(noise))
     assert sum(batch.nbytes for batch in below.batches) == 100_000_000
     assert len(samples) < 40
+
+
+@pytest.mark.parametrize("spec", [presets.lan(), presets.lan().with_total_order()])
+def test_what_waits_for_a_busy_application_waits_packed(spec: StackSpec) -> None:
+    world = World(seed=1, spec=spec.insert(Compress()))
+    a, b = world.join("a", "b")
+    b.busy()
+    messages = [bytes(100_000)] * 500
+    for first in range(0, 500, 50):
+        a.send(messages[first : first + 50])
+        world.run(0.05)
+    assert b.stack.unread_bytes < 100_000
+    world.join("c")  # A view does not unpack what waits before it.
+    assert b.stack.unread_bytes < 100_000
+    taken = b.stack.take(10_000, world.now)
+    assert 16_000_000 <= sum(e.nbytes for e in taken if isinstance(e, Batch)) <= 16_100_000
+    b.idle()
+    world.settle()
+    assert b.stack.unread_bytes == 0
+
+
+def test_bombs_cost_a_busy_application_what_they_are_packed() -> None:
+    world = World(seed=1, spec=presets.lan().insert(Compress(algorithm="zlib")))
+    a, b = world.join("a", "b")
+    assert a.view is not None
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    bomb = FIRST + deflate.compress(bytes(10_000_000)) + deflate.flush(zlib.Z_SYNC_FLUSH)[:-4]
+    b.busy()
+    tracemalloc.start()
+    for seqno in range(1, 200):  # What a member could send, or any process of an open group.
+        data = Data(a.view.id, 0, a.me, seqno, 0, 0, COMPRESSED, [bomb], len(bomb))
+        world.inject(b"".join(encode(group_id("sim"), a.me, [data])), b)
+        world.run(0.001)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    before = b.stack.unread_bytes
+    assert before >= 199 * len(bomb)
+    taken = [event for event in b.stack.take(10_000, world.now) if isinstance(event, Batch)]
+    assert sum(batch.nbytes for batch in taken) == 20_000_000, "two of them, and no more at a time"
+
+
+def test_one_that_cannot_be_unpacked_is_skipped_in_its_place_when_it_is_taken() -> None:
+    world = World(seed=1, spec=presets.lan().insert(Compress(algorithm="zlib")))
+    a, b = world.join("a", "b")
+    assert a.view is not None
+    good = list(sent(Compress(algorithm="zlib"), RECORDS).payloads)
+    b.busy()
+    payloads = [*good[:2], FIRST + b"\xff" * 9, *good[3:5]]
+    nbytes = sum(map(len, payloads))
+    data = Data(a.view.id, 0, a.me, 1, 0, 0, COMPRESSED, payloads, nbytes)
+    world.inject(b"".join(encode(group_id("sim"), a.me, [data])), b)
+    world.run(0.1)
+    b.idle()
+    world.run(0.1)
+    assert [m.payload for m in b.delivered if m.sender == a.me] == RECORDS[:2]
+    assert [(event.first, event.last) for event in b.skipped] == [(3, 3), (4, 4), (5, 5)]
+    assert b.stack.counters["dropped_unpackable"] == 3
