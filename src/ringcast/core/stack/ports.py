@@ -246,8 +246,8 @@ class StableMarks(Protocol):
 
 
 Unpack = Callable[[Batch, int, int], tuple[list[Batch | Skipped], Batch | None]]
-"""Unpacks the first messages of a batch, up to this many and to about this many bytes: what comes of
-them, and the rest."""
+"""Unpacks the first messages of a batch, up to this many and to about this many bytes: what comes
+of them, and the rest."""
 
 
 class Intake(Protocol):
