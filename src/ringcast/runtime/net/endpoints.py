@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ringcast.control.discovery import is_endpoint
-from ringcast.core.model.address import Address
+from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.text import shortened
 from ringcast.errors import ConfigError
 
@@ -110,8 +110,9 @@ class Resolver:
 
     def _remember(self, endpoint: str, addresses: tuple[SocketAddress, ...], until: float) -> None:
         with self._lock:
+            self._known.pop(endpoint, None)
             if len(self._known) >= NAMES_MAX:
-                self._known.clear()
+                del self._known[next(iter(self._known))]
             self._known[endpoint] = (until, addresses)
 
 
@@ -168,6 +169,32 @@ class KnownPlaces(Generic[Place]):
             self._heard.discard(forgotten)
         table[address] = place
         return forgotten
+
+
+class Unresolved:
+    """Members at a host whose name is still being looked up, and apart from them processes outside
+    the view that say so of themselves."""
+
+    __slots__ = ("_claims", "_members")
+
+    def __init__(self) -> None:
+        self._members: dict[Address, Peer] = {}
+        self._claims: dict[Address, Peer] = {}
+
+    def put(self, peer: Peer, is_claim: bool) -> None:
+        """Remember one; of very many the oldest is forgotten."""
+        table = self._claims if is_claim else self._members
+        table.pop(peer.address, None)
+        if len(table) >= PLACES_MAX:
+            del table[next(iter(table))]
+        table[peer.address] = peer
+
+    def pop(self, address: Address) -> tuple[Peer, bool] | None:
+        """This one, and whether it is outside the view; it is forgotten here."""
+        member, claim = self._members.pop(address, None), self._claims.pop(address, None)
+        if member is not None:
+            return member, False
+        return None if claim is None else (claim, True)
 
 
 def bind_failed(error: OSError, host: str, port: int) -> str:

@@ -93,7 +93,7 @@ class TcpTransport:
         self._tls = tls_contexts(spec)
         self._connections_max = connections_allowed(spec.connections_max)
         self._family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._resolver = Resolver(self._family)
+        self._resolver, self._claimed = Resolver(self._family), Resolver(self._family)
         self._table = ConnectionTable(me)
         self._retries = RetrySchedule(spec.retry_max)
         self._listener = listener = listen(self._family, host, spec.port)
@@ -196,12 +196,16 @@ class TcpTransport:
         elif not (self._retries.may(endpoint, now) and self._limits.may_call(target, now)):
             self.counters["dropped_unreachable"] += datagrams
         else:
-            return self._call(endpoint, datagrams, now)
+            is_own = isinstance(target, str) or target in self._limits.members
+            resolver = self._resolver if is_own else self._claimed
+            return self._call(endpoint, resolver, datagrams, now)
         return None
 
-    def _call(self, endpoint: str, datagrams: int, now: float) -> Connection | None:
+    def _call(
+        self, endpoint: str, resolver: Resolver, datagrams: int, now: float
+    ) -> Connection | None:
         sock: socket.socket | int = 0
-        addresses = self._resolver.lookup(endpoint)
+        addresses = resolver.lookup(endpoint)
         if addresses and len(self._table) < self._connections_max:
             attempt = self._retries.failures(endpoint)
             sock = connect(self._family, addresses[attempt % len(addresses)])

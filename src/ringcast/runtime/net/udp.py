@@ -29,6 +29,7 @@ from ringcast.runtime.net.endpoints import (
     KnownPlaces,
     Resolver,
     SocketAddress,
+    Unresolved,
     advertised_host,
     bind_host,
     interface_index,
@@ -88,8 +89,7 @@ class UdpTransport:
         self._ready = select.poll()
         self._sockets: list[socket.socket] = []
         self._peers = KnownPlaces[SocketAddress]()
-        self._unresolved: dict[Address, Peer] = {}
-        """Members at a host whose name is still being looked up."""
+        self._unresolved = Unresolved()
         self._sources: dict[SocketAddress, bytes] = {}
         """By place: the sender that the last datagram from there has named."""
         self._endpoints: dict[SocketAddress, str] = {}
@@ -125,7 +125,7 @@ class UdpTransport:
         reach = spec.multicast or ELSEWHERE[6 if ":" in spec.bind else 4]
         host = bind_host(spec.bind, reach)
         self._family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._resolver = Resolver(self._family)
+        self._resolver, self._claimed = Resolver(self._family), Resolver(self._family)
         try:
             self._unicast = self._bind((host.partition("%")[0], spec.port), shared=False, host=host)
             if spec.multicast:
@@ -219,14 +219,14 @@ class UdpTransport:
         come from, so that it cannot have answers sent to others."""
         if is_claim and self._peers.is_heard(peer.address):
             return
-        addresses = self._resolver.lookup(peer.endpoint)
+        addresses = (self._claimed if is_claim else self._resolver).lookup(peer.endpoint)
         if addresses:
             self._peers.put(peer.address, addresses[0], is_claim)
             if len(self._endpoints) >= SOURCES_MAX:
                 self._endpoints.clear()
             self._endpoints[addresses[0]] = peer.endpoint
-        elif len(self._unresolved) < SOURCES_MAX:
-            self._unresolved[peer.address] = peer
+        else:
+            self._unresolved.put(peer, is_claim)
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         """Send; what the kernel does not take is dropped and counted."""
@@ -347,8 +347,8 @@ class UdpTransport:
         if isinstance(target, str):
             return self._resolver.lookup(target)
         place = self._peers.get(target)
-        if place is None and target in self._unresolved:
-            self.learn(self._unresolved.pop(target))
+        if place is None and (unresolved := self._unresolved.pop(target)) is not None:
+            self.learn(*unresolved)
             place = self._peers.get(target)
         if place is None:
             self.counters["dropped_unknown_target"] += 1

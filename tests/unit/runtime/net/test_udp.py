@@ -4,7 +4,10 @@ import errno
 import logging
 import select
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.placement import Placement
 from ringcast.core.wire.segments import Segments, one_by_one
 from ringcast.errors import ConfigError
+from ringcast.runtime.net.endpoints import LOOKUPS_MAX, Resolver
 from ringcast.runtime.net.offload import coalesce
 from ringcast.runtime.net.own_filter import drop_own
 from ringcast.runtime.net.udp import UdpTransport
@@ -36,6 +40,17 @@ def datagram(target: Address | str | None, source: Address, *payload: bytes) -> 
     return Datagram(target, buffers, sum(map(len, buffers)))
 
 
+@contextmanager
+def opened(spec: Udp) -> Iterator[UdpTransport]:
+    """A transport that is closed at the end."""
+    transport = UdpTransport(spec)
+    transport.open(ME, 7)
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
 def received(transport: UdpTransport, count: int) -> list[bytes]:
     """This many datagrams."""
     got: list[bytes] = []
@@ -45,6 +60,47 @@ def received(transport: UdpTransport, count: int) -> list[bytes]:
         assert select.select(transport.filenos(), (), (), max(left, 0.0))[0], "nothing came"
         got += map(bytes, one_by_one(transport.receive(32)))
     return got
+
+
+def test_names_that_strangers_claim_push_no_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.endpoints.PLACES_MAX", 3)
+    member = Peer(OTHER, "", "127.0.0.1:9")
+    with opened(Udp(bind="127.0.0.1", multicast="")) as transport:
+        transport.learn(member)
+        transport.learn(Peer(Address(5), "", "member.example:9"))  # Its name is asked for.
+        claims = [Peer(Address(100 + n), "", "slow.example:9") for n in range(9)]
+        with monkeypatch.context() as patch:
+            patch.setattr(Resolver, "lookup", lambda resolver, endpoint: ())
+            for peer in claims:
+                transport.learn(peer, is_claim=True)
+        monkeypatch.setattr(Resolver, "lookup", lambda resolver, endpoint: (("127.0.0.1", 9),))
+        transport.send([datagram(peer.address, ME) for peer in claims], ())
+        assert transport._peers.member(OTHER) == ("127.0.0.1", 9)
+        assert not any(transport._peers.member(peer.address) for peer in claims)
+        transport.send([datagram(Address(5), ME)], ())
+        assert transport._peers.member(Address(5)) == ("127.0.0.1", 9)
+
+
+def test_names_of_strangers_keep_no_configured_name_from_being_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered, found, asked = threading.Event(), threading.Event(), set[str]()
+
+    def wait(resolver: Resolver, endpoint: str) -> None:
+        asked.add(endpoint)
+        if endpoint == "seed.example:9":
+            found.set()
+        answered.wait(10.0)
+
+    monkeypatch.setattr(Resolver, "_ask", wait)
+    with opened(Udp(bind="127.0.0.1", multicast="")) as transport:
+        for number in range(50):
+            claim = Peer(Address(100 + number), "", f"host-{number}.example:9")
+            transport.learn(claim, is_claim=True)
+        transport.send([datagram("seed.example:9", ME)], ())
+        assert found.wait(10.0)
+        answered.set()
+        assert len(asked) == LOOKUPS_MAX + 1
 
 
 def test_the_kernel_drops_what_a_member_sent_itself() -> None:
