@@ -29,6 +29,9 @@ FREE_FAILURES = 2
 """Merges in succession that may fail before there is a pause."""
 PAUSE_MIN, PAUSE_MAX = 2.0, 64.0
 """The first and the longest pause, in seconds."""
+TOGETHER_SECONDS = 0.05
+"""Failures within this time count as one: a member that was paused finds the attempts of minutes in
+its socket, and takes part in each for a moment."""
 FORGET_SECONDS = 2 * PAUSE_MAX
 """Failures are forgotten this long after the last one."""
 _DOUBLINGS_MAX = int(math.log2(PAUSE_MAX / PAUSE_MIN))
@@ -190,6 +193,8 @@ class MergePause:
     def failed(self) -> None:
         """The members were stopped for a merge, and no other group came."""
         now = self._env.now
+        if now - self._failed_at < TOGETHER_SECONDS:
+            return
         if now - self._failed_at > FORGET_SECONDS:
             self._failures = 0
         self._failures += 1

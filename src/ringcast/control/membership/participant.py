@@ -126,6 +126,8 @@ class Participant(Component):
                 self.env.out.send(Installed(self.view.id), source)
         elif source not in self.view and source != self.part.promised.coordinator:
             self.env.counters["dropped_stranger_view"] += 1  # Nor does a merge bring it.
+            if self.env.me in view:  # It asked that one to be admitted, and others were faster.
+                self.refuse(view.id, source)
         elif self.env.me not in view:
             self._on_view_without_me(frame, source)
         elif view.id >= self.part.promised or self._is_released(source):

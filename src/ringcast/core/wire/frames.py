@@ -175,7 +175,7 @@ class SenderMark(NamedTuple):
 
 
 @dataclass(slots=True)
-class Known(Frame):
+class KnownSeqnos(Frame):
     """How far this member has the messages of senders that it does not hear, or that the member it
     answers does not hear."""
 

@@ -35,18 +35,17 @@ from ringcast.core.reliable.windows import Hole, ReceiveWindow
 from ringcast.core.stack.env import Env
 from ringcast.core.stack.part import Installation, Layer
 from ringcast.core.stack.ports import Ports, Tracker, ViewChanger
-from ringcast.core.wire.frames import Ack, Data, Frame, Known, Last, Nak
+from ringcast.core.wire.frames import Ack, Data, Frame, KnownSeqnos, Last, Nak
 from ringcast.layers.multicast.ack_sender import AckSender, AckSpec
 from ringcast.layers.multicast.early_data import EarlyData
 from ringcast.layers.multicast.flight_control import FlightControl
 from ringcast.layers.multicast.give_up import FREED_BY_SENDER, GiveUp
 from ringcast.layers.multicast.group_windows import GroupWindows, MulticastSnapshot
 from ringcast.layers.multicast.last_seqno import LastSeqno
-from ringcast.layers.multicast.peer_repair import PeerRepair
+from ringcast.layers.multicast.peer_repair import PeerRepair, SilentSenders
 from ringcast.layers.multicast.retransmit_targets import RetransmitTargets
 from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.multicast.settings import MulticastSpec
-from ringcast.layers.multicast.silent_senders import SilentSenders
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 
@@ -94,7 +93,7 @@ class ReliableMulticast(Layer):
     )
     # CPython looks the fields of an object up slowly where there are more than 30 of them.
 
-    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack, Known)
+    kinds: ClassVar[tuple[type[Frame], ...]] = (Data, Nak, Last, Ack, KnownSeqnos)
 
     def __init__(self, env: Env, spec: MulticastSpec, keep: bool, acks: AckSpec) -> None:
         """keep: whether receivers keep delivered messages for other members."""
@@ -214,7 +213,7 @@ class ReliableMulticast(Layer):
                 self.env.counters["dropped_not_member"] += 1
         elif isinstance(frame, Last):
             self._on_last(frame, source)
-        elif isinstance(frame, Known):
+        elif isinstance(frame, KnownSeqnos):
             self._silent_senders.on_known(frame, source)
 
     def _on_data(self, frame: Data, source: Address) -> None:

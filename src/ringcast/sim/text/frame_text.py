@@ -61,7 +61,7 @@ class FrameText:
                     f"{self._name(sender)} {delivered}/{high}"
                     for sender, delivered, high in frame.marks
                 )
-            case f.Known():
+            case f.KnownSeqnos():
                 return ", ".join(
                     f"of {self._name(sender)} {seqno}" for sender, seqno in frame.marks
                 )

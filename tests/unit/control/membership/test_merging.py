@@ -10,6 +10,7 @@ from ringcast.control.membership.merging import (
     OTHERS_MAX,
     PAUSE_MAX,
     PAUSE_MIN,
+    TOGETHER_SECONDS,
     MergePause,
     Merging,
 )
@@ -121,6 +122,7 @@ def failed(times: int) -> tuple[Bench, MergePause]:
     bench = coordinating()
     pause = MergePause(bench.env)
     for _ in range(times):
+        bench.env.now += 2 * TOGETHER_SECONDS
         pause.failed()
     return bench, pause
 
@@ -139,9 +141,22 @@ def test_each_further_failure_doubles_the_pause_up_to_a_bound() -> None:
         assert pause.is_over
 
 
+def test_failures_at_one_time_count_once() -> None:
+    bench, pause = failed(0)
+    for _ in range(100):
+        pause.failed()
+    assert pause.is_over
+    assert bench.env.counters["failed_merges"] == 1
+    for _ in range(10 * FREE_FAILURES):  # A stream of them is not one time.
+        bench.env.now += TOGETHER_SECONDS / 5
+        pause.failed()
+    assert not pause.is_over
+
+
 def test_a_merge_that_brings_a_group_ends_the_count() -> None:
-    _, pause = failed(FREE_FAILURES)
+    bench, pause = failed(FREE_FAILURES)
     pause.succeeded()
+    bench.env.now += 2 * TOGETHER_SECONDS
     pause.failed()
     assert pause.is_over
 

@@ -170,3 +170,23 @@ def test_only_a_member_can_say_that_it_is_elsewhere() -> None:
     assert bench.part.departures.elsewhere == set()
     bench.receive(refusal, 7)
     assert bench.part.departures.elsewhere == {7}
+
+
+def test_a_stranger_that_admits_a_member_of_another_view_is_contradicted() -> None:
+    """This member has asked it to be admitted, and others were faster: it must not wait for it."""
+    bench = following()
+    bench.receive(next_view(OLD, 9, ME, number=9), 9)
+    assert bench.sent() == [(9, Refused(ViewId(9, Address(9)), OLD.id, OLD.id))]
+    assert bench.aims == []
+    bench.receive(next_view(OLD, 9, 8, number=9), 9)
+    assert bench.kinds() == []
+
+
+def test_a_member_that_the_view_leads_nowhere_for_is_elsewhere() -> None:
+    """A broken member has given it another view than this one."""
+    bench = following()
+    bench.part.last_install = Install(
+        OLD, (0, 0, 0), (Section(ViewId(3, Address(3)), (Address(ME),), ()),)
+    )
+    bench.receive(Installed(ViewId(3, Address(3))), 7)
+    assert bench.part.is_elsewhere(Address(7))

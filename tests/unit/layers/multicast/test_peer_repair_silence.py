@@ -2,9 +2,8 @@
 
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
-from ringcast.core.wire.frames import Known, SenderMark
-from ringcast.layers.multicast.peer_repair import PeerRepair
-from ringcast.layers.multicast.silent_senders import SilentSenders
+from ringcast.core.wire.frames import KnownSeqnos, SenderMark
+from ringcast.layers.multicast.peer_repair import PeerRepair, SilentSenders
 from tests.unit.layers.multicast.parts import A, B, C, D, Parts, installation, run
 
 VIEW = ViewId(1, A)
@@ -25,7 +24,7 @@ class Receiver(Parts):
 
     def told(self, source: Address, *marks: tuple[Address, int], view: ViewId = VIEW) -> None:
         """A member says what it has."""
-        self.silence.on_known(Known(view, tuple(SenderMark(*mark) for mark in marks)), source)
+        self.silence.on_known(KnownSeqnos(view, tuple(SenderMark(*mark) for mark in marks)), source)
 
     def high(self, sender: Address) -> int:
         """The last message of a sender that is known to exist."""
@@ -37,7 +36,7 @@ def test_the_other_members_are_asked_in_turn_about_a_silent_sender() -> None:
     member.receive(B, 3)
     for _ in range(3):
         member.silence.note([B])
-    question = Known(VIEW, (SenderMark(B, 3),))
+    question = KnownSeqnos(VIEW, (SenderMark(B, 3),))
     assert member.frames() == [(C, question), (D, question), (C, question)]
     assert member.repair.silent == {B}
 
@@ -57,7 +56,7 @@ def test_a_member_that_has_more_says_so_and_one_that_has_not_is_quiet() -> None:
     member.told(D, (B, 5), (C, 0), (Address(99), 0))
     assert member.frames() == []
     member.told(D, (B, 4), (C, 0))
-    assert member.frames() == [(D, Known(VIEW, (SenderMark(B, 5),)))]
+    assert member.frames() == [(D, KnownSeqnos(VIEW, (SenderMark(B, 5),)))]
 
 
 def test_what_waits_behind_a_gap_or_is_not_kept_is_not_told() -> None:
