@@ -12,6 +12,7 @@ import ringcast.spark as rs
 from ringcast.errors import ConfigError
 from ringcast.journal import Journal, JournalWriter
 from ringcast.journal.write.compact import compact
+from ringcast.spark import table
 from ringcast.spark.source import SCHEMA
 from tests.spark.support import fill, rows
 from tests.unit.journal.support import expected
@@ -86,6 +87,24 @@ def test_segments_that_cannot_match_are_left_out(
     for wrong in ({"price": 1}, {"sender": "ann"}, {"sent_at": 5}):
         with pytest.raises(ConfigError, match=r"a journal (cannot be|is) asked for"):
             rs.journal(source, journal, **wrong)
+
+
+def test_many_segments_are_looked_at_in_few_tasks(source: SparkSession, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with JournalWriter(journal, "prices", 1, durable=False) as writer:
+        fill(writer, 7, 1, 60, size=1)
+    context = source.sparkContext
+    context.setJobGroup("looking", "looks at segments")
+    try:
+        frame = rs.journal(source, journal)
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("looking")]
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # Takes None.
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    assert 0 < sum(stage.numTasks for stage in stages if stage) <= table.LISTING_TASKS
+    assert source.conf.get(table.LISTING) == "10000"
+    assert rows(frame) == expected(7, 1, 60)
 
 
 def test_an_empty_journal_has_the_columns(source: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ recorders overlap, a small table says which seqnos count in which file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,6 +35,10 @@ Value = int | str | datetime
 Asked = Value | Collection[Value] | tuple[Value | None, Value | None]
 """A value, several, or the first and the last."""
 ASKED = ("group", *NUMBERS)
+
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+LISTING_TASKS = 16
+"""Tasks that look at the files of a journal: each of them can do so for a thousand in no time."""
 
 TAKEN = {"file": pa.string(), **tables.longs("of", "first", "last")}
 """Which seqnos of which sender count in a file."""
@@ -111,7 +116,20 @@ def _where(rows: DataFrame, filters: Sequence[Column]) -> DataFrame:
 
 def _parquet(spark: SparkSession, root: Path, slices: Sequence[Slice]) -> DataFrame:
     names = [str(Layout(root).segment(part.segment.name)) for part in slices]
-    return spark.read.schema(SCHEMA).options(**CHECKED).parquet(*map(without_wildcards, names))
+    reader = spark.read.schema(SCHEMA).options(**CHECKED)
+    with _few_listing_tasks(spark):
+        return reader.parquet(*map(without_wildcards, names))
+
+
+@contextmanager
+def _few_listing_tasks(spark: SparkSession) -> Iterator[None]:
+    """Spark looks at the files that it is given, and has a task for each one by default."""
+    before = spark.conf.get(LISTING)
+    spark.conf.set(LISTING, str(LISTING_TASKS))
+    try:
+        yield
+    finally:
+        spark.conf.set(LISTING, str(before))
 
 
 def _taken(rows: DataFrame, slices: Sequence[Slice]) -> DataFrame:
