@@ -15,7 +15,7 @@ from ringcast.sim.engine.member import Member, ProcessState
 from ringcast.sim.engine.world import World
 from ringcast.sim.swarm.actions import ANY, NOTHING, Actions, ChaosListener
 from ringcast.sim.swarm.draw import FIRST_NAMES
-from ringcast.sim.swarm.hostile import STRANGER, Knowledge, draw_datagram, stranger
+from ringcast.sim.swarm.hostile import STRANGER, Known, draw_datagram, stranger
 from ringcast.sim.swarm.hostile import member as known_to_member
 from ringcast.sim.swarm.kept_states import KeptStates
 
@@ -218,7 +218,7 @@ class Chaos:
             assert known is not None
             self.actions.do("inject", draw_datagram(self._rng, known).hex())
 
-    def _known(self) -> Knowledge | None:
+    def _known(self) -> Known | None:
         members = self._world.members
         if self._hostile == STRANGER:
             return stranger(self._rng, [other.me for other in members.values()])

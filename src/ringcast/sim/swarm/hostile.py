@@ -30,7 +30,7 @@ FLAGS = (0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 255)
 TEXTS = ("", "a", "nowhere:1", "x" * 500)
 
 
-class Knowledge(NamedTuple):
+class Known(NamedTuple):
     """What a hostile process knows."""
 
     me: Address
@@ -40,21 +40,21 @@ class Knowledge(NamedTuple):
     """Kinds that it does not send."""
 
 
-def stranger(rng: Random, members: Sequence[Address]) -> Knowledge:
+def stranger(rng: Random, members: Sequence[Address]) -> Known:
     """A process that is in no view."""
     me = Address(rng.getrandbits(63))
     views = (NO_VIEW, *(ViewId(number, me) for number in (1, 5, 90, 2**32, 2**61, 2**62)))
-    return Knowledge(me, (*members, me), views, (FramePiece, Install))
+    return Known(me, (*members, me), views, (FramePiece, Install))
 
 
-def member(me: Address, view: View) -> Knowledge:
+def member(me: Address, view: View) -> Known:
     """A member that knows its view and the ids that may follow it."""
     number, members = view.id.number, view.members
     later = [ViewId(number + step, who) for step in (1, 2, 2**20) for who in (me, members[0])]
-    return Knowledge(me, members, (view.id, *later, NO_VIEW, ViewId(2**62, me)))
+    return Known(me, members, (view.id, *later, NO_VIEW, ViewId(2**62, me)))
 
 
-def draw_datagram(rng: Random, known: Knowledge, group: str = "sim") -> bytes:
+def draw_datagram(rng: Random, known: Known, group: str = "sim") -> bytes:
     """A datagram with one frame or a few."""
     kinds = [kind for kind in FRAME_TYPES.values() if kind not in known.withheld]
     count = rng.randint(1, FRAMES_MAX)
@@ -62,7 +62,7 @@ def draw_datagram(rng: Random, known: Knowledge, group: str = "sim") -> bytes:
     return b"".join(encode(group_id(group), known.me, drawn))
 
 
-def draw_frame(rng: Random, kind: type[Frame], known: Knowledge) -> Frame:
+def draw_frame(rng: Random, kind: type[Frame], known: Known) -> Frame:
     """A frame of this kind."""
     if kind in RUNS:
         return _draw_run(rng, kind, known)
@@ -71,7 +71,7 @@ def draw_frame(rng: Random, kind: type[Frame], known: Knowledge) -> Frame:
     return kind(*(_draw(rng, hints[name], known) for name in names))
 
 
-def _draw_run(rng: Random, kind: type[Frame], known: Knowledge) -> Frame:
+def _draw_run(rng: Random, kind: type[Frame], known: Known) -> Frame:
     payloads = [rng.randbytes(rng.choice((0, 1, 20, 24, 200))) for _ in range(rng.randint(1, 20))]
     place = (rng.choice(SEQNOS), rng.choice((0, *SEQNOS)), 0, rng.choice(FLAGS))
     nbytes = sum(map(len, payloads))
@@ -81,7 +81,7 @@ def _draw_run(rng: Random, kind: type[Frame], known: Knowledge) -> Frame:
     return Data(view, rng.choice(SEQNOS), origin, *place, payloads, nbytes)
 
 
-def _draw(rng: Random, annotation: object, known: Knowledge) -> Any:
+def _draw(rng: Random, annotation: object, known: Known) -> Any:
     """A value of a field with this annotation."""
     draw = _SCALARS.get(annotation)
     if draw is not None:
@@ -93,22 +93,22 @@ def _draw(rng: Random, annotation: object, known: Knowledge) -> Any:
     return record(*(_draw(rng, hint, known) for hint in get_type_hints(record).values()))
 
 
-def _draw_peer(rng: Random, known: Knowledge) -> Peer:
+def _draw_peer(rng: Random, known: Known) -> Peer:
     address = known.me if rng.random() < 0.7 else rng.choice(known.members)
     return Peer(address, rng.choice(TEXTS), rng.choice(TEXTS))
 
 
-def _draw_view(rng: Random, known: Knowledge) -> View:
+def _draw_view(rng: Random, known: Known) -> View:
     members = [member for member in known.members if rng.random() < 0.7] or [known.me]
     return View(rng.choice(known.views), tuple(Peer(m, "", "") for m in dict.fromkeys(members)))
 
 
-def _draw_ranges(rng: Random, known: Knowledge) -> RangeSet:
+def _draw_ranges(rng: Random, known: Known) -> RangeSet:
     first = rng.choice(SEQNOS)
     return RangeSet([(first, first + rng.choice((0, 3, 5_000, 2**40)))])
 
 
-_SCALARS: dict[object, Callable[[Random, Knowledge], object]] = {
+_SCALARS: dict[object, Callable[[Random, Known], object]] = {
     int: lambda rng, known: rng.choice(NUMBERS),
     str: lambda rng, known: rng.choice(TEXTS),
     bytes: lambda rng, known: rng.randbytes(8),
