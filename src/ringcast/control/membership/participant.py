@@ -66,9 +66,9 @@ class Participant(Component):
         if peer.address not in self.view:
             return
         if view == NO_VIEW:
-            absent = {*self.part.departures.absent, peer.address}
-            first = next((member for member in self.view if member not in absent), None)
-            if first == self.env.me and self.part.coordinator is None:
+            there = [m for m in self.view if m not in self.part.departures.absent]
+            is_next = there[:2] == [peer.address, self.env.me] and len(there) < len(self.view)
+            if is_next and self.part.coordinator is None:
                 self.part.repeat_view(peer.address)
         elif view.number > self.view.id.number:
             self.env.out.send(Installed(self.view.id), peer.address)
