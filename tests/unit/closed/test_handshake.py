@@ -83,3 +83,11 @@ def test_a_caller_is_not_answered_by_itself() -> None:
     caller = side(A, True)
     with pytest.raises(WrongKey):
         caller.feed(caller.first)
+
+
+def test_the_nonces_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.closed.handshake.NONCES_MAX", 3)
+    nonces: dict[bytes, None] = {}
+    for _ in range(10):
+        side(B, False, nonces=nonces).feed(side(A, True).first)
+    assert len(nonces) == 3

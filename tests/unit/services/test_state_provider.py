@@ -1,8 +1,11 @@
 """Giving state: what newcomers may ask of a member."""
 
+import pytest
+
 from ringcast import presets
+from ringcast.core.model.address import Address
 from ringcast.core.model.events import StateAsked
-from ringcast.services.state_provider import QUEUED_MAX
+from ringcast.services.state_provider import QUEUED_MAX, TRANSFERS_MAX
 from ringcast.sim import World
 
 
@@ -22,3 +25,13 @@ def test_one_newcomer_cannot_fill_the_applications_queue() -> None:
     waiting.clear()
     provider.asked(b.me, 2_000)  # The application has come to all that it asked before.
     assert list(waiting) == [StateAsked(b.me, 2_000)]
+
+
+def test_newcomers_that_wait_for_the_state_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.services.state_provider.WAITING_MAX", 5)
+    (a,) = World(1, presets.lan()).join("a")
+    provider = a.service.correlator.provider
+    for number in range(100):
+        provider.asked(Address(1_000 + number), 1)
+    assert len(provider.active) == TRANSFERS_MAX
+    assert len(provider._waiting) == 5

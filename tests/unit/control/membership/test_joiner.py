@@ -1,6 +1,6 @@
 """The joiner: it searches, asks, and creates a group when none is found."""
 
-from ringcast.control.membership.joiner import JOINS_MAX, ROUNDS_MAX
+from ringcast.control.membership.joiner import JOINS_MAX, RIVALS_MAX, ROUNDS_MAX, TARGETS_MAX
 from ringcast.control.membership.transitions import State
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import NO_VIEW, ViewId
@@ -147,3 +147,13 @@ def test_a_joiner_that_waits_decides_again_within_a_fifth_more_than_the_timeout(
         assert bench.timeout <= bench.seconds_to("decide") <= 1.2 * bench.timeout
         bench.wake("decide")
     assert bench.is_in(State.SEARCHING)
+
+
+def test_rivals_and_coordinators_that_were_asked_are_bounded() -> None:
+    bench = searching()
+    for number in range(RIVALS_MAX + 10):
+        rival(bench, 1_000 + number)
+    assert len(bench.part.joiner._rivals) == RIVALS_MAX
+    for number in range(4, TARGETS_MAX + 20):
+        bench.part.found(peer(number), ViewId(number, Address(number)), peer(number))
+    assert len(bench.part.joiner._targets) == TARGETS_MAX

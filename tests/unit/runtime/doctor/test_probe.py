@@ -3,8 +3,10 @@
 import pytest
 
 from ringcast import sync
-from ringcast.core.model.address import Address
-from ringcast.core.wire.codec import group_id
+from ringcast.core.model.address import Address, Peer
+from ringcast.core.model.view import NO_VIEW
+from ringcast.core.wire.codec import encode, group_id
+from ringcast.core.wire.frames import Discover, Present
 from ringcast.runtime.doctor.probe import DiscoveryProbe, ask_repeatedly
 from ringcast.transports import Memory
 from tests.runtime.support import SOON, group_name, memory
@@ -38,3 +40,14 @@ def test_nobody_lets_it_go_first() -> None:
     """A joiner waits for others with lower addresses; members' own have 63 bits."""
     with DiscoveryProbe(Memory(), 1) as probe:
         assert Address(1 << 63) <= probe.me < 1 << 64
+
+
+def test_what_is_remembered_of_others_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.doctor.probe.HEARD_MAX", 3)
+    with DiscoveryProbe(Memory(), 1) as probe:
+        for number in range(1, 11):
+            peer = Peer(Address(number), "", "a:1")
+            for group in (1, 2):
+                frames = [Present(peer, NO_VIEW, peer, 0, 0), Discover(peer, NO_VIEW, 1)]
+                probe._hear(b"".join(encode(group, peer.address, frames)))
+        assert len(probe.present) == len(probe.askers) == len(probe.other_groups) == 3

@@ -3,7 +3,7 @@
 import pytest
 
 from ringcast.core.model.address import Address
-from ringcast.core.model.batch import Batch
+from ringcast.core.model.batch import CALL, Batch
 from ringcast.core.stack.stack import Stack
 from ringcast.errors import Closed, NotMember, TooLarge
 from ringcast.runtime.member.outgoing import HOT_GAP, LONG_AGO, SINGLES_BYTES, Outgoing, PendingSend
@@ -208,3 +208,13 @@ def test_nothing_is_sent_once_the_stack_is_closed() -> None:
     stack.finish("over")
     with pytest.raises(Closed, match="over"):
         out.send([b"x"], None, 1.0)
+
+
+def test_service_messages_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.member.outgoing.SERVICE_QUEUE_MAX", 3)
+    out, stack, _ = outgoing()
+    out.barriers = 1  # So that they wait.
+    for _ in range(10):
+        out.send_service(b"x", None, CALL, 1.0)
+    assert len(out.queues[None]) == 3
+    assert stack.counters["dropped_service_queue_full"] == 7

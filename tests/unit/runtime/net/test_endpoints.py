@@ -9,6 +9,7 @@ from ringcast.core.model.address import Address
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import (
     LOOKUPS_MAX,
+    NAMES_MAX,
     KnownPlaces,
     Resolver,
     advertised_host,
@@ -169,3 +170,10 @@ def test_a_process_is_in_one_table() -> None:
     assert places.get(Address(1)) == "known"
     places.put(Address(1), "claimed later", is_claim=True)
     assert places.get(Address(1)) == "claimed later"
+
+
+def test_the_names_that_are_remembered_are_bounded() -> None:
+    resolver = Resolver(socket.AF_INET)
+    for port in range(1, 1_001):
+        assert resolver.lookup(f"127.0.0.1:{port}") == (("127.0.0.1", port),)
+    assert len(resolver._known) == NAMES_MAX

@@ -353,3 +353,14 @@ def test_a_refused_datagram_changes_nothing_where_fragments_are_allowed() -> Non
         assert "dropped_too_large" not in transport.stats()
     finally:
         transport.close()
+
+
+def test_sources_and_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.udp.SOURCES_MAX", 3)
+    heard = b"".join(encode(7, OTHER, []))
+    with opened(Udp(bind="127.0.0.1", multicast="")) as transport:
+        for port in range(1, 11):
+            transport._on_source(heard, ("127.0.0.1", port))
+            transport.learn(Peer(Address(port), "", f"127.0.0.1:{port}"))
+        assert len(transport._sources) <= 3
+        assert len(transport._endpoints) <= 3

@@ -137,3 +137,11 @@ def test_calls_are_made_at_growing_pauses() -> None:
     assert calls.failures("x") == 4
     calls.succeeded("x")
     assert calls.may("x", 0.0)
+
+
+def test_endpoints_whose_calls_failed_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringcast.runtime.net.stream.connections.FAILED_MAX", 3)
+    calls = RetrySchedule(retry_max=1.0)
+    for number in range(10):
+        calls.failed(f"there:{number}", now=0.0)
+    assert [calls.failures(f"there:{number}") for number in range(6, 10)] == [0, 1, 1, 1]
