@@ -121,6 +121,7 @@ for _name, _unit, _about in (
     ("receive_buffer", "bytes", "The size of the socket's receive buffer."),
     ("received_bytes", "bytes", "Bytes received."),
     ("received_datagrams", "datagrams", "Datagrams received."),
+    ("received_joiners", "datagrams", "Of processes outside the view, to join or to merge."),
     ("received_strangers", "datagrams", "Datagrams of processes that are not in the view."),
     ("refused_connections", "connections", "Connections refused, since there were too many."),
     ("refused_full", "frames", "Joiners, and groups to merge with, for which a view had no room."),

@@ -68,6 +68,13 @@ class Stack:
         self._owners: dict[type[Frame], Part] = {
             kind: part for part in self._built.parts for kind in part.kinds
         }
+        self._forming = frozenset(
+            kind
+            for part in self._built.parts
+            if part.role_name in ("discovery", "membership")
+            for kind in part.kinds
+        )
+        """What groups form and merge with."""
         self._listeners = [part for part in self._built.parts if part.hears]
 
     def attach(self, correlator: ServicePart) -> None:
@@ -105,6 +112,8 @@ class Stack:
             return
         if source not in self._members and self.view is not None:
             self.env.counters["received_strangers"] += 1
+            if not frames or type(frames[0]) in self._forming:
+                self.env.counters["received_joiners"] += 1
         for part in self._listeners:
             part.on_heard(source)
         owners = self._owners

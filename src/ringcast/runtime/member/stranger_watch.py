@@ -28,6 +28,9 @@ FLOOD_DATAGRAMS = 512
 """Datagrams of strangers within FLOOD_SECONDS that make a flood."""
 SEALED_FLOOD_DATAGRAMS = 4_096
 """The same in a closed group."""
+FORMING_FLOOD_DATAGRAMS = 4_096
+"""Frames with which groups form that make a flood of these at once: hundreds of joiners at a time
+send fewer."""
 FLOOD_SECONDS = 0.5
 HOLD_SECONDS = 5.0
 """How long the kernel samples after the last sign of a flood."""
@@ -96,6 +99,7 @@ class StrangerWatch:
         "_asked",
         "_counters",
         "_forming",
+        "_joining",
         "_least",
         "_refusals",
         "_sample",
@@ -117,6 +121,9 @@ class StrangerWatch:
         self._any = _Flood(SEALED_SAMPLE if is_closed else SAMPLE, self._least)
         self._forming = None if is_closed else _Flood(HEAVY_SAMPLE)
         """That of frames with which groups form; in a closed group the kernel cannot tell them."""
+        self._joining = _Flood(HEAVY_SAMPLE, FORMING_FLOOD_DATAGRAMS)
+        """The same, of as many as only a flood has: it needs no time to be told from what arrived
+        before the kernel sampled."""
         self._asked: tuple[View | None, bool] = (None, False)
         """What the filter knows: the view, and whether it samples what groups form with."""
 
@@ -139,9 +146,10 @@ class StrangerWatch:
                     self._least / FLOOD_SECONDS,
                 )
         is_heavy = False
+        self._joining.consider(self._counters["received_joiners"], now)
         if self._any.until and self._forming is not None:
             self._forming.consider(self._seen, now)
-            is_heavy = self._forming.until > 0.0
+            is_heavy = self._forming.until > 0.0 or self._joining.until > 0.0
         asked = (view, is_heavy) if self._any.until else (None, False)
         if asked != self._asked and (view is not None or not self._any.until):
             self._asked = asked

@@ -310,8 +310,11 @@ class TcpTransport:
             raise Broken("dropped_unfinished")
         source = connection.source
         for datagram in datagrams:
-            if datagram[SOURCE] != source and datagram[:2] == MAGIC:
-                raise Broken("dropped_wrong_source")
+            if datagram[SOURCE] != source:
+                if datagram[:2] == MAGIC:
+                    raise Broken("dropped_wrong_source")
+                if is_stranger:
+                    raise Broken("dropped_malformed")
         return datagrams
 
     def _throttle(self, connection: Connection) -> None:

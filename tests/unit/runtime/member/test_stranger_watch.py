@@ -9,6 +9,7 @@ from ringcast.runtime.member.stranger_watch import (
     DRAIN_SECONDS,
     FLOOD_DATAGRAMS,
     FLOOD_SECONDS,
+    FORMING_FLOOD_DATAGRAMS,
     HOLD_SECONDS,
     SEALED_FLOOD_DATAGRAMS,
     StrangerWatch,
@@ -90,6 +91,26 @@ def test_what_arrived_before_the_kernel_sampled_is_no_flood_of_what_groups_form_
         watched.hear(FLOOD_DATAGRAMS, 10.0 + 0.1 * step, one)
     watched.hear(FLOOD_DATAGRAMS // SAMPLE, 10.2 + DRAIN_SECONDS, one)
     assert watched.heavy == [False]
+
+
+def test_a_large_flood_of_what_groups_form_with_is_sampled_at_once() -> None:
+    watched, one = Watched(), view(1, A, B)
+
+    def hear(count: int, now: float) -> None:
+        watched.counters["received_joiners"] += count
+        watched.hear(count, now, one)
+
+    for step in range(4):  # Hundreds of joiners send this many.
+        hear(FORMING_FLOOD_DATAGRAMS // 5, 1.0 + 0.1 * step)
+    assert True not in watched.heavy
+    for step in range(2):
+        hear(FORMING_FLOOD_DATAGRAMS, 10.0 + 0.1 * step)
+    assert watched.heavy[-1]
+    for step in range(20):  # The sample of a flood that goes on.
+        hear(FORMING_FLOOD_DATAGRAMS // HEAVY_SAMPLE, 10.3 + 0.4 * step)
+    assert watched.heavy[-1]
+    hear(0, 40.0 + HOLD_SECONDS)
+    assert watched.asked[-1] == ()
 
 
 def test_datagrams_that_are_not_right_count_as_those_of_strangers() -> None:

@@ -174,11 +174,12 @@ def test_a_stranger_that_floods_is_not_read_for_a_while(monkeypatch: pytest.Monk
     monkeypatch.setattr("ringcast.runtime.net.stranger_limits.BURST", 1_000)
     with transports(Tcp(), ME) as (me,), stranger(me, THIRD) as sock:
         me.send([], (ME,))
-        sock.sendall((LENGTH.pack(2) + b"hi") * 500)
+        alive = b"".join(encode(GROUP, THIRD, [Alive()]))
+        sock.sendall((LENGTH.pack(len(alive)) + alive) * 50)
         while not me.stats().get("throttled_reads"):
             assert select.select(me.filenos(), (), (), SOON)[0]
             assert list(me.receive(32))
-        sock.sendall((LENGTH.pack(2) + b"hi") * 500)
+        sock.sendall((LENGTH.pack(len(alive)) + alive) * 50)
         assert not list(me.receive(32))
         assert me.deadline < float("inf"), "it is read again later"
 
@@ -191,6 +192,16 @@ def test_a_datagram_in_the_name_of_another_ends_the_connection() -> None:
             assert select.select(me.filenos(), (), (), SOON)[0]
             assert not list(me.receive(32))
         assert sock.recv(1) == b""
+
+
+def test_a_stranger_that_sends_no_datagrams_of_a_group_is_ended() -> None:
+    with transports(Tcp(), ME) as (me,), stranger(me, THIRD) as sock:
+        me.send([], (ME,))
+        sock.sendall(bytes(40_000))  # Ten thousand empty datagrams.
+        while not me.stats().get("dropped_malformed"):
+            assert select.select(me.filenos(), (), (), SOON)[0]
+            assert not list(me.receive(32))
+        assert not len(me._table)
 
 
 def test_two_senders_of_single_bytes_do_not_have_their_datagrams_copied_for_each() -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from ringcast.core.model.address import Address, Peer
+from ringcast.core.wire.codec import encode
+from ringcast.core.wire.frames import Alive
 from ringcast.core.wire.outbox import Datagram, Target
 from ringcast.runtime.net.connection import HELLO_SIZE, LENGTH, encode_hello
 from ringcast.runtime.net.endpoints import split_endpoint
@@ -62,8 +64,9 @@ def stranger(transport: TcpTransport, address: Address, buffer: int = 0) -> Iter
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         sock.settimeout(SOON)
         sock.connect(split_endpoint(transport.endpoint))
-        sock.sendall(encode_hello(GROUP, address) + LENGTH.pack(2) + b"hi")
-        assert received(transport, 1) == [b"hi"]
+        said = b"".join(encode(GROUP, address, [Alive()]))
+        sock.sendall(encode_hello(GROUP, address) + LENGTH.pack(len(said)) + said)
+        assert received(transport, 1) == [said]
         assert len(sock.recv(HELLO_SIZE, socket.MSG_WAITALL)) == HELLO_SIZE
         yield sock
 

@@ -25,6 +25,7 @@ BROKEN_TEXT = {
     "dropped_wrong_certificate": "it has no certificate that is valid now, of this authority",
     "dropped_tls_error": "it speaks TLS in a way that this member does not understand",
     "refused_by_peer": "it refuses this member's certificate: use a valid one of its authority",
+    "dropped_malformed": "it sends what no member sends",
     "dropped_unfinished": "it and other strangers begin large datagrams and do not end them",
     "dropped_wrong_source": "it sends datagrams in the name of others",
 }
