@@ -56,10 +56,13 @@ class Losses:
         self._told[pair] = max(self._told.get(pair, 0), up_to)
 
     def _part(self, member: Address, left: tuple[Address, ...]) -> None:
-        """These have left the view of a member: neither owes the other anything."""
+        """These have left the view of a member: neither owes the other anything.
+
+        What the others were told of this member stays: its application may be late, and take this
+        view after they have met again."""
         parted = {(member, other) for other in left} | {(other, member) for other in left}
-        for pair in parted:
-            self._told.pop(pair, None)
+        for other in left:
+            self._told.pop((member, other), None)
         self._losses = [
             loss for loss in self._losses if (loss.event.sender, loss.receiver) not in parted
         ]

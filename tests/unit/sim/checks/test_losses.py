@@ -38,3 +38,13 @@ def test_a_member_that_is_outpaced_or_has_left_is_owed_no_report() -> None:
     view = ViewChange(View(ViewId(2, A), ()), (), (C,))
     assert losses_of(skipped, (A, view)) == []
     assert losses_of((C, Skipped(A, 4, 7, "test", direct=True))) == []
+
+
+def test_a_late_application_of_the_receiver_takes_no_report_back() -> None:
+    """It takes the view that parted them, and the one in which they met again, after the report."""
+    parted = ViewChange(View(ViewId(2, C), ()), (), (A,))
+    met = ViewChange(View(ViewId(3, A), ()), (A,), ())
+    told = (A, Outpaced(C, 2.0))
+    assert losses_of(told, (C, parted), (C, met), (C, Skipped(A, 4, 7, "test"))) == []
+    sender = ViewChange(View(ViewId(2, A), ()), (), (C,))
+    assert len(losses_of(told, (A, sender), (C, Skipped(A, 4, 7, "test")))) == 1
