@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 import ringcast.spark as rs
 from ringcast.cli.main import main
 from ringcast.errors import ConfigError, LocalError
-from ringcast.spark import audit_directory
+from ringcast.spark import audit_directory, traces
 from ringcast.spark.audit.report_text import verdict
 from ringcast.spark.traces import blame
 from ringcast.trace.check import check
 from ringcast.trace.table import NULLABLE, SCHEMA, read_file, write_rows
+from ringcast.trace.writer import TraceWriter
 from tests.spark.test_audit_of_spoilt_rows import two_members
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -174,6 +175,23 @@ def test_of_many_files_the_last_one_is_looked_at_too(tmp_path: Path) -> None:
         (place / f"a{number:04}.parquet").write_bytes(content)
     os.truncate(place / "b.parquet", 500)
     assert str(blame(place, ValueError("Spark's words"))).startswith(f"{place / 'b.parquet'} is")
+
+
+def test_of_many_files_each_that_no_member_has_named_is_looked_into(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would read nulls for the column that is missing, and the audit would tell of those."""
+    monkeypatch.setattr(traces, "FOOTERS_MAX", 1)
+    place = write_two(tmp_path / "trace")
+    for member in (3, 4):
+        with TraceWriter(place, member) as writer:
+            writer.append_view(1, member, [member], ["x"], 100)
+    assert rs.audit(rs.read_trace(spark, place)).verdict == "clean"
+    rewritten(place / "b.parquet", lambda table: table.drop_columns(["seqno"]))
+    with pytest.raises(
+        ConfigError, match=r"b\.parquet is not a trace .*: it has no column 'seqno'"
+    ):
+        rs.read_trace(spark, place)
 
 
 def test_words_of_java_are_left_out() -> None:

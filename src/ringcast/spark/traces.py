@@ -27,12 +27,13 @@ from ringcast.journal.format.parquet_bounds import (
 )
 from ringcast.spark.schema import TRACE
 from ringcast.trace.checksum import damage, is_damaged
-from ringcast.trace.compaction.names import covered
+from ringcast.trace.compaction.names import covered, trace_file
 from ringcast.trace.schema import LATER
 from ringcast.trace.table import SCHEMA
 
 FOOTERS_MAX = 1_000
-"""How many files are looked into before Spark reads them."""
+"""How many of the files that members have named are looked into before Spark reads them: their
+names have the checksum of what a member wrote. Others may hold anything."""
 SUFFIX = ".parquet"
 TEXTS = (pa.large_string(), pa.string_view())
 """Other types of Arrow for what Parquet has as a text."""
@@ -71,7 +72,7 @@ def read_trace(spark: SparkSession, path: str | Path) -> DataFrame:
             raise ConfigError(f"{file} has a colon in its name: rename it, Spark cannot read it.")
         if is_damaged(file):
             raise damage(file)
-    in_names = _columns_in_names(found.files[:FOOTERS_MAX])
+    in_names = _columns_in_names(_doubtful(found.files))
     reader = spark.read.schema(TRACE).options(**CHECKED, pathGlobFilter=f"*{SUFFIX}")
     if in_names:
         base = _base(found.roots)
@@ -138,6 +139,13 @@ def find_traces(place: str) -> FoundTraces:
         raise ConfigError(f"There is no trace in {place}: its members wrote nothing, or elsewhere.")
     double = covered(files)
     return FoundTraces(roots, [file for file in files if file not in double], ignored, double)
+
+
+def _doubtful(files: list[Path]) -> list[Path]:
+    """The files that are looked into."""
+    own = [file for file in files if trace_file(file) is not None]
+    checked = set(own[FOOTERS_MAX:])
+    return [file for file in files if file not in checked]
 
 
 def _columns_in_names(files: list[Path]) -> set[str]:

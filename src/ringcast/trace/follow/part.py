@@ -104,7 +104,7 @@ class MemberPart:
             case schema.PURGED:
                 self._sample(row)
                 self.purged = max(self.purged or 0, row.low or 0)
-                self.purges.marks.append((row.low or 0, row.at))
+                self.purges.add(row.low or 0, row.at)
             case schema.REQUESTED | schema.RESENT:
                 self.counts.update({f"{row.kind}_messages": row.count})
             case schema.BLOCKED:

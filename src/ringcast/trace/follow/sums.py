@@ -16,6 +16,8 @@ from typing import Any
 from ringcast.trace.judging.summary import Range
 from ringcast.trace.schema import DELIVERED, SENT, SKIPPED, Row
 
+RUNS_JOINED = 4_096
+"""Rows of a group after which those that continue each other are joined: a file may have many."""
 RUNS_MAX = 1_000
 """Runs of a group that do not continue each other; with more, those in the middle are left out."""
 POINTS_MAX = 64
@@ -86,6 +88,12 @@ class Purges:
         self.step, self.marks = step, list(marks)
         """Last message and time of each purge; `tidy` sorts them."""
 
+    def add(self, low: int, at: int) -> None:
+        """Note a purge; `tidy` has to follow."""
+        self.marks.append((low, at))
+        if len(self.marks) >= RUNS_JOINED:
+            self.tidy()
+
     def merge(self, other: Purges) -> None:
         """Add those of another part of the trace."""
         self.step = max(self.step, other.step)
@@ -144,6 +152,8 @@ class GroupSums:
     `ringcast.spark.audit.groups`."""
     points: Points = field(default_factory=Points)
     """When messages were delivered."""
+    joined_at: int = RUNS_JOINED
+    """How many runs there are when they are joined next."""
 
     def add(self, row: Row, skew_us: int) -> None:
         """Add a row of a message; `tidy` has to follow."""
@@ -152,6 +162,9 @@ class GroupSums:
         # What was sent has no count: runs that continue each other in number are one.
         pos = first if row.kind == SENT else row.pos or 0
         self.runs.append((first, last, pos))
+        if len(self.runs) >= self.joined_at:
+            self._join()
+            self.joined_at = max(RUNS_JOINED, 2 * len(self.runs))
         self.nbytes += row.nbytes or 0
         if row.digest is None or self.digest is None or row.kind == SKIPPED:
             self.digest = None
@@ -182,7 +195,13 @@ class GroupSums:
         self.tidy()
 
     def tidy(self) -> None:
-        """Make one run of those that continue each other."""
+        """Make one run of those that continue each other, and leave out what there is no room
+        for."""
+        self._join()
+        if len(self.runs) > RUNS_MAX:
+            self.runs = self.runs[: RUNS_MAX // 2] + self.runs[-RUNS_MAX // 2 :]
+
+    def _join(self) -> None:
         merged: list[Run] = []
         for first, last, pos in sorted(self.runs, key=lambda run: (run[2], run[0], run[1])):
             if merged:
@@ -191,8 +210,6 @@ class GroupSums:
                     merged[-1] = begin, last, before
                     continue
             merged.append((first, last, pos))
-        if len(merged) > RUNS_MAX:
-            merged = merged[: RUNS_MAX // 2] + merged[-RUNS_MAX // 2 :]
         self.runs = merged
 
     @property
