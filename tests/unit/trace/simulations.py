@@ -3,15 +3,16 @@
 import random
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from pathlib import Path
 
 from ringcast import presets
 from ringcast.guarantees import Promises, promises_of
 from ringcast.sim import World
-from ringcast.sim.swarm.draw import draw_spec
+from ringcast.sim.swarm.draw import draw_hostile, draw_spec
+from ringcast.sim.swarm.hostile import STRANGER
 from ringcast.sim.swarm.run import run_seed
 from ringcast.sim.trace import SimulatedTrace
 from ringcast.spec import StackSpec
@@ -99,10 +100,15 @@ def reordered(rows: Iterable[Row], rng: random.Random) -> tuple[Violation, list[
     return told, [swapped.get(row, row) for row in history]
 
 
-def whole_seeds(count: int) -> list[int]:
+def honest_seeds() -> Iterator[int]:
+    """The seeds whose members say what is true, so that guarantees are asked for."""
+    return (seed for seed in count() if draw_hostile(seed) in ("", STRANGER))
+
+
+def whole_seeds(number: int) -> list[int]:
     """The first seeds whose stacks promise all that a stack can promise."""
-    seeds = (seed for seed in range(10_000) if promises_of(stack_of(seed)) == Promises())
-    return [next(seeds) for _ in range(count)]
+    whole = (seed for seed in honest_seeds() if promises_of(stack_of(seed)) == Promises())
+    return list(islice(whole, number))
 
 
 def _renamed(row: Row, seed: int) -> Row:

@@ -65,6 +65,16 @@ def test_a_missing_view_row_is_told_once() -> None:
     assert check(rows) == [Violation("unrecorded-view", 2, 1, 1)]
 
 
+def test_what_a_busy_member_sends_in_a_view_that_it_has_not_taken_yet_is_in_order() -> None:
+    rows = two_members()
+    sent = next(row for row in rows if row.kind == "sent")
+    ahead = sent._replace(view=2, seqno=6, sent_at=12, at=12)
+    other = Row(2, 2, 1, None, "view", at=12, members=(1, 2))
+    assert check([*rows[:5], ahead, other]) == []
+    later = Row(1, 3, 1, None, "view", at=30, members=(1, 2))
+    assert check([*rows[:5], ahead, other, later]) == [Violation("unrecorded-view", 1, 2, 1)]
+
+
 def test_other_sizes_are_noticed() -> None:
     rows = [row._replace(nbytes=51) if row.member == 2 and row.count == 5 else row
             for row in two_members()]  # fmt: skip

@@ -92,7 +92,9 @@ class History:
                 del self.deliveries[member, view, sender]
                 self._misplaced(cause, (member, view, sender), rows)
         for (view, sender), rows in list(self.sendings.items()):
-            if cause := self.summary.misplaced(sender, view, sender, sending=True):
+            if self.summary.is_ahead(sender, view):
+                del self.sendings[view, sender]  # A missing view is told where it has deliveries.
+            elif cause := self.summary.misplaced(sender, view, sender, sending=True):
                 del self.sendings[view, sender]
                 self._misplaced(cause, (sender, view, sender), rows)
 

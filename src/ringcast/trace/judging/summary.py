@@ -107,6 +107,13 @@ class Summary:
             return "uninstalled-sending" if sending else "uninstalled"
         return None if sending or sender in part.members else "stranger"
 
+    def is_ahead(self, member: int, view: ViewKey) -> bool:
+        """Tell whether the member may not have taken the view yet.
+
+        Its protocols send in a view from when they install it; the trace has the view from when the
+        application takes it."""
+        return (member, view) not in self.progress and view[0] > self.last_views.get(member, -1)
+
     def is_complete(self, view: ViewKey, sender: int) -> bool:
         """Tell whether the rows of what was sent are all there: not if the sender crashed."""
         part = self.progress.get((sender, view))
@@ -124,7 +131,16 @@ class Summary:
         part = Summary(self.progress, agreed=self.agreed)
         # It is as large as all views, and the same for every sender.
         part.__dict__["known_members"] = self.known_members
+        part.__dict__["last_views"] = self.last_views
         return part
+
+    @cached_property
+    def last_views(self) -> Mapping[int, int]:
+        """The number of the last view that each member installed."""
+        last = dict[int, int]()
+        for member, (number, _) in self.progress:
+            last[member] = max(number, last.get(member, number))
+        return last
 
     @cached_property
     def known_members(self) -> Mapping[ViewKey, set[int]]:
