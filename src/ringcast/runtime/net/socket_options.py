@@ -4,9 +4,10 @@ datagrams that it has sent, and why it cannot be bound."""
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from ringcast.errors import ConfigError
@@ -19,6 +20,10 @@ _EXTENDED_ERROR = struct.Struct("@IBBBBII")
 _ANCILLARY_SIZE = 256
 REPORTS_MAX = 64
 """The most reports that are read at a time; the rest of them say the same."""
+SEND_WAIT_MICROSECONDS = 20_000
+"""How long a send may wait for the interface, which paces bursts; then it is dropped."""
+
+log = logging.getLogger("ringcast.udp")
 
 
 def ask_for_buffer(sock: socket.socket, wanted: int) -> int:
@@ -29,6 +34,30 @@ def ask_for_buffer(sock: socket.socket, wanted: int) -> int:
     except OSError:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, wanted)
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+
+
+def size_buffers(sockets: Iterable[socket.socket], wanted: int) -> int:
+    """Ask for send and receive buffers of this size; the least receive buffer that there is."""
+    least = wanted
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted)
+        least = min(least, ask_for_buffer(sock, wanted))
+    if least < wanted:
+        log.warning(
+            "the kernel gives %d of %d bytes of socket buffer, so bursts may be lost:"
+            " run `sysctl -w net.core.rmem_max=%d`, or ask for less with Udp(buffer=%d)",
+            least,
+            wanted,
+            wanted,
+            least,
+        )
+    return least
+
+
+def bound_waiting(sock: socket.socket) -> None:
+    """Bound how long a send waits for the interface, which paces bursts."""
+    wait = struct.pack("@ll", 0, SEND_WAIT_MICROSECONDS)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
 
 
 def kernel_drops(sock: socket.socket) -> int:

@@ -12,7 +12,6 @@ import errno
 import logging
 import select
 import socket
-import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -48,12 +47,13 @@ from ringcast.runtime.net.offload import (
 from ringcast.runtime.net.own_filter import drop_foreign, drop_own, sample_strangers
 from ringcast.runtime.net.path_mtu import datagram_max, forbid_fragments
 from ringcast.runtime.net.socket_options import (
-    ask_for_buffer,
     bind_failed,
+    bound_waiting,
     join_group,
     kernel_drops,
     report_errors,
     reported_errors,
+    size_buffers,
 )
 from ringcast.runtime.net.transport import Guard
 from ringcast.transports import Udp
@@ -65,8 +65,6 @@ SMALL = 10_000
 """After a datagram below this size, in bytes, the queue of the socket is likely empty."""
 GATHER_MAX = 512
 """The most buffers for one system call; the kernel takes 1,024."""
-SEND_WAIT_MICROSECONDS = 20_000
-"""How long a send may wait for the interface, which paces bursts; then it is dropped."""
 REPORTED = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EMSGSIZE}
 """Errors that the network reports of a datagram, after it was sent."""
 
@@ -135,7 +133,8 @@ class UdpTransport:
             raise
         port = int(self._unicast.getsockname()[1])
         self.endpoint = join_endpoint(spec.advertise or advertised_host(host, reach), port)
-        self._size_buffers()
+        self.counters["receive_buffer"] = size_buffers(self._sockets, spec.buffer)
+        bound_waiting(self._unicast)
         report_errors(self._unicast)
         self._path = (host, reach)
         self.mtu = min(MTU, datagram_max(*self._path))
@@ -176,24 +175,6 @@ class UdpTransport:
         listener = self._bind((spec.multicast, spec.multicast_port), shared=True, host=host)
         self._everybody = (join_group(listener, self._unicast, host, spec),)
         self._is_filtered = drop_own(listener, me)
-
-    def _size_buffers(self) -> None:
-        wanted, got = self.spec.buffer, self.spec.buffer
-        for sock in self._sockets:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wanted)
-            got = min(got, ask_for_buffer(sock, wanted))
-        wait = struct.pack("@ll", 0, SEND_WAIT_MICROSECONDS)
-        self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
-        self.counters["receive_buffer"] = got
-        if got < wanted:
-            log.warning(
-                "the kernel gives %d of %d bytes of socket buffer, so bursts may be lost:"
-                " run `sysctl -w net.core.rmem_max=%d`, or ask for less with Udp(buffer=%d)",
-                got,
-                wanted,
-                wanted,
-                got,
-            )
 
     def close(self) -> None:
         """Close the sockets."""
