@@ -17,7 +17,7 @@ from ringcast.control.membership.settings import Membership
 from ringcast.control.path_mtu import PathMtu
 from ringcast.control.slow_members import SlowMembers
 from ringcast.control.stability import Stability
-from ringcast.core.model.batch import Payload
+from ringcast.core.model.batch import INTERNAL, Payload
 from ringcast.core.stack import ports, registry
 from ringcast.core.stack.counters import declare
 from ringcast.core.stack.env import Env
@@ -45,6 +45,7 @@ ENTRY_POINTS = "ringcast.protocols"
 
 __all__ = [
     "ENTRY_POINTS",
+    "INTERNAL",
     "BodySeal",
     "Compress",
     "Discovery",

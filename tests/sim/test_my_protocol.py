@@ -19,8 +19,11 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_protocol"
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package as if pip had installed it."""
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    point = EntryPoint("Seal", "my_protocol:Seal", protocols.ENTRY_POINTS)
-    monkeypatch.setattr(protocols, "entry_points", lambda group: [point])
+    points = [
+        EntryPoint(name, f"my_protocol:{name}", protocols.ENTRY_POINTS)
+        for name in ("Seal", "Turns")
+    ]
+    monkeypatch.setattr(protocols, "entry_points", lambda group: points)
 
 
 def sealed(key: str) -> StackSpec:
@@ -66,3 +69,32 @@ def test_the_swarm_puts_it_into_all_stacks(capsys: pytest.CaptureFixture[str]) -
     assert "left out" not in with_seal
     assert main(["swarm", *arguments]) == 0
     assert capsys.readouterr().out.splitlines()[-1] != with_seal.splitlines()[-1]
+
+
+def in_turns() -> StackSpec:
+    return presets.lan().insert(protocols.named("Turns")())
+
+
+def test_its_total_order_holds_while_a_coordinator_crashes_and_a_member_joins() -> None:
+    world = World(seed=3, spec=in_turns(), loss=0.05)
+    members = world.join("a", "b", "c")
+    for number in range(50):
+        for member in members:
+            member.send(b"%d" % number)
+        world.run(0.001)
+    (late,) = world.join("d")
+    members[0].crash()
+    for member in (*members[1:], late):
+        member.send([b"last", b"x" * 200_000])
+    world.settle()
+    assert world.check() == []
+    first, second = ([(m.sender, m.seqno) for m in member.delivered] for member in members[1:])
+    assert first == second
+    assert len(first) == 156
+    assert first[-6:] == [(m.sender, m.seqno) for m in late.delivered]
+
+
+def test_the_swarm_checks_its_order(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--seeds", "6", "--first", "60", "--jobs", "1"]
+    assert main(["swarm", *arguments, "--with", "Turns"]) == 0
+    assert ", 0 failed, " in capsys.readouterr().out
