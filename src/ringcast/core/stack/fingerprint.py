@@ -39,6 +39,7 @@ def _roles(text: str) -> dict[str, str]:
 
 
 def _differences(group: dict[str, str], joiner: dict[str, str]) -> Iterator[str]:
+    consequences = []
     for role in dict.fromkeys([*group, *joiner]):
         theirs, own = group.get(role), joiner.get(role)
         if own is None:
@@ -46,20 +47,34 @@ def _differences(group: dict[str, str], joiner: dict[str, str]) -> Iterator[str]
         elif theirs is None:
             yield f"this member has {own}, and the group does not"
         elif theirs != own:
-            theirs, own = _unlike(theirs, own)
-            yield f"the group has {theirs}, and this member has {own}"
+            theirs, own, is_consequence = _unlike(theirs, own)
+            sentence = f"the group has {theirs}, and this member has {own}"
+            if is_consequence:
+                consequences.append(sentence)
+            else:
+                yield sentence
+    if group.keys() == joiner.keys():  # Else the protocols that only one has are the reason.
+        yield from consequences
 
 
-def _unlike(theirs: str, own: str) -> tuple[str, str]:
-    """Two protocols of one role without the settings that they have in common."""
+def _unlike(theirs: str, own: str) -> tuple[str, str, bool]:
+    """Two protocols of one role without the settings that they have in common; whether only one of
+    them names a setting, since a protocol beside it wants that to be alike."""
     (their_name, their_settings), (own_name, own_settings) = _parts(theirs), _parts(own)
     if their_name != own_name:
-        return their_name, own_name
-    their_rest = ",".join(setting for setting in their_settings if setting not in own_settings)
-    own_rest = ",".join(setting for setting in own_settings if setting not in their_settings)
-    return f"{their_name}({their_rest})", f"{own_name}({own_rest})"
+        return their_name, own_name, False
+    both = [key for key in their_settings if key in own_settings]
+    unlike = [key for key in both if their_settings[key] != own_settings[key]]
+    keys = unlike or [key for key in (*their_settings, *own_settings) if key not in both]
+    sides = (
+        ",".join(f"{key}={settings[key]}" for key in keys if key in settings)
+        for settings in (their_settings, own_settings)
+    )
+    their_rest, own_rest = sides
+    return f"{their_name}({their_rest})", f"{own_name}({own_rest})", not unlike
 
 
-def _parts(protocol: str) -> tuple[str, list[str]]:
+def _parts(protocol: str) -> tuple[str, dict[str, str]]:
     name, _, settings = protocol.partition("(")
-    return name, settings.removesuffix(")").split(",")
+    pairs = (setting.partition("=") for setting in settings.removesuffix(")").split(","))
+    return name, {key: value for key, _, value in pairs if key}

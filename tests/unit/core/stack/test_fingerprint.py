@@ -44,6 +44,12 @@ def test_the_difference_is_named(joiner: StackSpec, words: str) -> None:
     assert bool(found) is bool(words)
 
 
+def test_settings_that_only_a_protocol_of_one_side_wants_alike_are_not_named() -> None:
+    ordered = LAN.with_total_order()
+    assert difference(of(LAN), of(ordered)) == "this member has Sequencer, and the group does not"
+    assert difference(of(ordered), of(LAN)) == "the group has Sequencer, and this member does not"
+
+
 @pytest.mark.parametrize("text", ["", "=", "x" * 100_000, "multicast"])
 def test_any_text_can_be_compared(text: str) -> None:
     assert difference(of(LAN), text)
