@@ -261,6 +261,29 @@ def test_a_slow_member_is_taken_out_of_the_group_and_told_why(
     assert world.check() == []
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_skipped_member_hears_of_its_last_gap_from_a_sender_that_leaves(seed: int) -> None:
+    """It waited for the messages for ten seconds, and then went on in a group of its own."""
+    spec = presets.lan().insert(SlowMembers(policy="skip", bound=0.5))
+    world, fast, feed, slow = trio(seed, spec.replace("NakAck4", capacity=64))
+    slow.busy()
+    feed.send([b"x"] * 1_000)
+    world.run_until(lambda: len(fast.delivered) == 1_000, seconds=30.0)
+    rule = world.drop(lambda f: f.target == "c" and f.source == "b" and f.kind in ("DATA", "LAST"))
+    for count in (1_032, 1_064):  # The second says that the first is freed: the others forget it.
+        feed.send([b"y"] * 32)
+        world.run_until(lambda: len(fast.delivered) == count, seconds=30.0)  # noqa: B023
+        world.run(0.2)
+    feed.leave()
+    world.run_until(lambda: len(fast.views[-1]) == 2, seconds=30.0)
+    rule.remove()
+    slow.idle()
+    world.run_until(lambda: slow.views[-1] == fast.views[-1], seconds=5.0)
+    assert not any(isinstance(event, Expelled) for event in (*slow.events, *fast.events))
+    assert len(slow.delivered) + sum(e.last - e.first + 1 for e in slow.skipped) == 1_064
+    assert world.check() == []
+
+
 def test_a_member_that_stays_slow_costs_the_others_a_tenth_of_their_time() -> None:
     """It stays away for ten times the bound, and is back each time within a search of that."""
     spec = presets.lan().replace(NakAck4(capacity=20), Discovery(merge_interval=0.5))

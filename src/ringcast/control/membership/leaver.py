@@ -1,7 +1,8 @@
 """The leaver: a member that leaves in order, whatever its role.
 
 It waits until all members have its messages, asks for a view without it, and is gone when it sees
-that view. If others have to get messages from it first, it stays for `retry_max` more.
+that view. It stays for `retry_max` more if others have to get messages from it first, or, where it
+skipped them, to hear that they will not get them.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Leaver(Component):
         """Whether members that go on may lack messages that this member holds."""
         endings = (e for s in frame.sections if s.base == self.view.id for e in s.endings)
         mine = [ending.origin for ending in endings if ending.holder == self.env.me]
-        return any(origin != self.env.me or not self.part.control.drained for origin in mine)
+        owes = not self.part.control.drained or self.part.flush.owes()
+        return any(origin != self.env.me or owes for origin in mine)
 
     def _ask(self) -> None:
         if self.part.coordinator is not None:

@@ -37,6 +37,10 @@ class AckMap:
         """The other members whose ack is lower."""
         return [m for m, ack in self.acks.items() if ack < seqno and m != me]
 
+    def is_short(self, high: int) -> bool:
+        """Whether a member that is not waited for has not taken all up to `high`."""
+        return bool(self.excused) or any(self.acks[member] < high for member in self.released)
+
     def positions(self, enough: int, high: int) -> dict[Address, int]:
         """The acks of all members that are waited for; an ack of `enough` counts as `high`."""
         return {

@@ -71,6 +71,10 @@ class Flush(Protocol):
         """Whether everything up to the aim has been handed up."""
         ...
 
+    def owes(self) -> bool:
+        """Whether a member that is not waited for has still to be told what it will not get."""
+        ...
+
 
 class ViewChanger(Protocol):
     """What other parts ask of the membership."""

@@ -153,6 +153,10 @@ class ReliableMulticast(Layer):
         self._membership = self._flush.membership = ports[ViewChanger]
         self._tracker = self._last_seqno.tracker = ports.get(Tracker)
 
+    def owes(self) -> bool:
+        """Whether a member that is not waited for has still to be told what it will not get."""
+        return self._ack_map.is_short(self.sent.high)
+
     @property
     def block_times(self) -> BlockTimes:
         """How long a message may wait for room, by its size."""

@@ -57,7 +57,7 @@ class Bench:
         self.aims: list[ViewId] = []
         self.accused: list[Address] = []
         self.searches: list[str] = []
-        self.resting = False
+        self.resting = self.owes_news = False
         self.when_alone, self.tried, self.timeout = "wait", "multicast", 0.3
         ports = Ports()
         for port in (Control, Flush, Search, FailureWatch):
@@ -140,6 +140,9 @@ class Bench:
 
     def reached(self) -> bool:
         return self.reaches_at_once
+
+    def owes(self) -> bool:
+        return self.owes_news
 
     def accuse(self, member: Address) -> None:
         self.accused.append(member)

@@ -58,6 +58,15 @@ def test_a_leaver_stays_for_members_that_get_messages_from_it() -> None:
     assert bench.closed == "left"
 
 
+def test_a_leaver_stays_for_a_skipped_member_that_has_not_heard_of_its_gap() -> None:
+    bench = leaving()
+    bench.owes_news = True
+    bench.receive(without_me(Ending(Address(ME), 4, Address(ME), 0)), 3)
+    assert bench.closed == ""
+    bench.wake("leave")
+    assert bench.closed == "left"
+
+
 def test_the_last_member_leaves_at_once() -> None:
     bench = following(view_of(1, ME))
     bench.part.leave()
