@@ -96,9 +96,16 @@ def load_keys(path: str | os.PathLike[str]) -> Keys:
 
 
 def _read(file: BinaryIO, path: str | os.PathLike[str]) -> bytes:
-    """The content of a key file that only its owner can read. Raises ConfigError, OSError."""
+    """The content of a key file that only its owner can read. Raises ConfigError, OSError.
+
+    A file of root may be read by its group, which is how Kubernetes mounts secrets for a pod that
+    does not run as root.
+    """
     found = os.fstat(file.fileno())
-    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    refused = stat.S_IRWXG | stat.S_IRWXO
+    if found.st_uid == 0 and os.geteuid() != 0:
+        refused &= ~stat.S_IRGRP
+    if found.st_mode & refused:
         mode = stat.S_IMODE(found.st_mode)
         raise ConfigError(
             f"the key file {path} has mode {mode:04o}, so that other users can use it:"

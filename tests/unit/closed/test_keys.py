@@ -46,6 +46,19 @@ def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> Non
         load_keys(path)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file of root")
+def test_a_file_of_root_may_be_read_by_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kubernetes mounts a secret like that for a pod that does not run as root."""
+    monkeypatch.setattr(os, "geteuid", lambda: 10_001)
+    for mode in (0o440, 0o640):
+        assert len(list(load_keys(write(tmp_path / f"{mode}.key", SECRET.hex(), mode)))) == 1
+    for mode in (0o444, 0o660, 0o644):
+        with pytest.raises(ConfigError, match="chmod 600"):
+            load_keys(write(tmp_path / f"{mode}.key", SECRET.hex(), mode))
+
+
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)

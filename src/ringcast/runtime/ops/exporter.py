@@ -1,4 +1,4 @@
-"""A member's metrics for Prometheus, at a port: `GET /metrics`, and nothing else."""
+"""A member's metrics for Prometheus at `/metrics`, and at `/ready` whether it is in its group."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from http import HTTPStatus
 
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.endpoints import split_endpoint
-from ringcast.runtime.ops.json_fields import Plain
+from ringcast.runtime.ops.json_fields import Plain, text_in, texts_in
 from ringcast.runtime.ops.metrics import render
 from ringcast.runtime.ops.page_server import Page, PageServer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-PATH = "/metrics"
+PATH, READY = "/metrics", "/ready"
 
 
 class Exporter(PageServer):
@@ -22,12 +22,24 @@ class Exporter(PageServer):
         """where: a port of this machine's loopback address, or "host:port". Raises ConfigError."""
 
         def answer(path: str, host: str) -> Page:
+            if path == READY:
+                return _readiness(status())
             if path != PATH:
-                reason = f"the metrics are at {PATH}".encode()
+                reason = f"the metrics are at {PATH}; {READY} is for probes".encode()
                 return Page("", reason, HTTPStatus.NOT_FOUND)
             return Page(CONTENT_TYPE, render(status()).encode())
 
         super().__init__("metrics", *_split(where), answer)
+
+
+def _readiness(status: Plain) -> Page:
+    """For a probe: whether the member is in its group."""
+    if closed := text_in(status, "closed"):
+        return Page("", closed.encode("latin-1", "replace"), HTTPStatus.SERVICE_UNAVAILABLE)
+    if not text_in(status, "view"):
+        return Page("", b"it looks for its group", HTTPStatus.SERVICE_UNAVAILABLE)
+    count = len(texts_in(status, "members"))
+    return Page("text/plain; charset=utf-8", f"in a view with {count} members\n".encode())
 
 
 def _split(where: int | str) -> tuple[str, int]:

@@ -45,6 +45,20 @@ def test_a_scrape_gets_the_figures_of_the_moment() -> None:
         scrape(exporter.endpoint)
 
 
+def test_a_probe_learns_whether_the_member_is_in_its_group() -> None:
+    told: dict[str, object] = {"view": None, "members": [], "closed": None}
+    exporter = Exporter(0, lambda: told)
+    try:
+        assert scrape(exporter.endpoint, "/ready")[0] == 503
+        told |= {"view": "3@a1", "members": ["a", "b"]}
+        status, _, body = scrape(exporter.endpoint, "/ready")
+        assert (status, body) == (200, "in a view with 2 members\n")
+        told["closed"] = "left"
+        assert scrape(exporter.endpoint, "/ready")[0] == 503
+    finally:
+        exporter.close()
+
+
 @pytest.mark.parametrize("host", ["127.0.0.2", "[::1]"])
 def test_the_exporter_listens_at_a_given_address(host: str) -> None:
     with socket.socket(
