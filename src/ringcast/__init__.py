@@ -46,6 +46,7 @@ from ringcast.job_rows import RowDeduplicator, rows
 from ringcast.ringbuffer.ring import RingBuffer
 from ringcast.runtime.api.aio import Group, join
 from ringcast.runtime.member.stats import Stats
+from ringcast.runtime.ops.logs import show_log
 from ringcast.services.replies import Outcome, Replies, Reply
 from ringcast.spec import StackSpec
 
@@ -98,6 +99,7 @@ __all__ = [
     "join",
     "presets",
     "rows",
+    "show_log",
     "sync",
 ]
 

@@ -20,7 +20,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 IMPORTS = """
 import asyncio, inspect, json, logging, os, sys
-import ringcast, ringcast.runtime.ops.logs
+import ringcast
 from ringcast import presets, sync
 from ringcast.sim import World
 

@@ -8,7 +8,8 @@ from dataclasses import is_dataclass
 from types import FunctionType, ModuleType
 
 import ringcast
-from ringcast import presets, sim, sync
+from ringcast import journal, presets, sim, spark, sync
+from ringcast.trace import live
 from tools.reference.text import NOTE, cell, first_paragraph, signature, table
 
 HEAD = f"""\
@@ -23,7 +24,14 @@ PUBLIC: dict[str, tuple[ModuleType, tuple[str, ...]]] = {
     "ringcast.sync": (sync, ("join", "Group", "rows")),
     "ringcast.presets": (presets, tuple(presets.PRESETS)),
     "ringcast.sim": (sim, ("World",)),
+    "ringcast.journal": (journal, tuple(sorted(journal.__all__))),
+    "ringcast.trace.live": (live, ("LiveTrace",)),
+    "ringcast.spark": (spark, tuple(sorted(spark.__all__))),
 }
+CONSTRUCTED = frozenset(
+    ("Journal", "JournalWriter", "LiveTrace", "RingBuffer", "RowDeduplicator", "World")
+)
+"""Classes that users make objects of; of others they are given some."""
 
 
 def page() -> str:
@@ -44,7 +52,7 @@ def page() -> str:
 def _class(name: str, kind: type) -> list[str]:
     about = first_paragraph(kind)
     lines = [f"### {name}", ""]
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
+    if is_dataclass(kind) or hasattr(kind, "_fields") or name in CONSTRUCTED:
         lines += [f"```python\n{name}{signature(kind)}\n```", ""]
     if _is_written(kind, about):
         lines += [about, ""]
