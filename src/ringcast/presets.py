@@ -46,6 +46,7 @@ def lan(bind: str = "") -> StackSpec:
     Promises every message of a view to all of its members, in order, once; and what a survivor of a
     crash has delivered, all survivors deliver.
     """
+    is_six = ":" in str(bind)  # What is no text, Udp refuses in a sentence.
     return StackSpec(
         Fragment(),
         NakAck4(),
@@ -55,7 +56,7 @@ def lan(bind: str = "") -> StackSpec:
         FailureDetector(),
         Membership(),
         PathMtu(),
-        Udp(bind=bind, multicast=MULTICAST_IPV6) if ":" in bind else Udp(bind=bind),
+        Udp(bind=bind, multicast=MULTICAST_IPV6) if is_six else Udp(bind=bind),
     )
 
 

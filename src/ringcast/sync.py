@@ -37,7 +37,7 @@ from ringcast.runtime.api.handlers import SyncOnCall, SyncOnStateRequest, servic
 from ringcast.runtime.api.services_blocking import BlockingServices
 from ringcast.runtime.loop.locks import INSIDE
 from ringcast.runtime.loop.waiters import ThreadWaiter, Waiter
-from ringcast.runtime.member.arguments import checked_target, checked_timeout
+from ringcast.runtime.member.arguments import check_switches, checked_target, checked_timeout
 from ringcast.runtime.member.delivery_waits import StabilityRounds, looks
 from ringcast.runtime.member.observer import MemberListener
 from ringcast.spec import StackSpec
@@ -66,6 +66,7 @@ def join(
     Raises ConfigError, JoinFailed with what was tried, or Timeout.
     """
     timeout = checked_timeout(timeout, ConfigError)
+    check_switches(receive=receive, views=views, status=status, state=state)
     services = services_of(on_call, on_state_request, state, receive, is_sync=True)
     member = make_member(
         *(group, spec, name, receive, backlog_bytes, observer, status, metrics, services),

@@ -64,3 +64,10 @@ def test_lan_at_an_ipv6_address_multicasts_by_ipv6() -> None:
         assert isinstance(udp, protocols.Udp)
         assert (udp.bind, udp.multicast) == (bind, presets.MULTICAST_IPV6)
     assert presets.lan("10.0.0.1") == presets.lan().replace("Udp", bind="10.0.0.1")
+
+
+def test_what_is_no_address_and_settings_without_a_name_are_told() -> None:
+    with pytest.raises(ConfigError, match=r"Udp\.bind is 5: give a text"):
+        presets.lan(5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"write SlowMembers\(policy=…\)"):
+        protocols.SlowMembers("skip")  # type: ignore[call-arg]

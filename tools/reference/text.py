@@ -30,5 +30,6 @@ def signature(thing: object) -> str:
     assert callable(thing)
     text = str(inspect.signature(thing))
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    text = re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
     text = re.sub(r"\((self|cls)(, |(?=\)))", "(", text)
     return re.sub(r"\b(?:ringcast|collections|typing)\.(?:\w+\.)*(?=\w)", "", text)

@@ -193,8 +193,13 @@ class Spec:
     """By former name: the settings that have another name now. The registry lets the class accept
     and show them, with a warning."""
 
-    def __new__(cls, **settings: object) -> Self:
+    def __new__(cls, *unnamed: object, **settings: object) -> Self:
         known = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+        if unnamed:
+            first = next(iter(known), "setting")
+            raise ConfigError(
+                f"{cls.__name__} takes its settings by name: write {cls.__name__}({first}=…)"
+            )
         for given, value in settings.items():
             name = cls.renamed.get(given, given)
             if name in cls.former:

@@ -25,7 +25,7 @@ from ringcast.runtime.api.factory import make_member
 from ringcast.runtime.api.handlers import OnCall, OnStateRequest, services_of
 from ringcast.runtime.api.services_aio import AsyncServices, told
 from ringcast.runtime.loop.waiters import TaskWaiter
-from ringcast.runtime.member.arguments import checked_target, checked_timeout
+from ringcast.runtime.member.arguments import check_switches, checked_target, checked_timeout
 from ringcast.runtime.member.delivery_waits import StabilityRounds, looks
 from ringcast.runtime.member.observer import MemberListener
 from ringcast.spec import StackSpec
@@ -73,6 +73,7 @@ def join(
     """
 
     def make() -> Group:
+        check_switches(receive=receive, views=views, status=status, state=state)
         services = services_of(on_call, on_state_request, state, receive, is_sync=False)
         member = make_member(
             *(group, spec, name, receive, backlog_bytes, observer, status, metrics, services),

@@ -69,6 +69,13 @@ def check_join(group: str, spec: StackSpec | None, name: str, backlog_bytes: int
         raise ConfigError(f"backlog_bytes is {backlog_bytes!r}: give bytes, 0 or more")
 
 
+def check_switches(**switches: object) -> None:
+    """Raises ConfigError for one that is neither True nor False: "no" would count as True."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} is {reprlib.repr(value)}: give True or False")
+
+
 def cannot_start(error: OSError) -> ConfigError:
     """What the system says when it has nothing left for a member."""
     hint = ": raise the limit, see `ulimit -n`" if error.errno == errno.EMFILE else ""

@@ -59,7 +59,7 @@ class PlotData:
                 self._timed[figure].setdefault(member, {})[at] = value
 
     def name(self, member: int) -> str:
-        """What people call a member; its address if nobody has said."""
+        """The name of a member; its address where no name is known."""
         return self.names.get(member, f"{unsigned(member):x}")
 
     def total(self, figure: str) -> float:

@@ -137,7 +137,7 @@ class Report:
         return root_causes(self.installs, self._latencies, skew_us, self.name, shown)
 
     def name(self, member: int) -> str:
-        """What people call a member; its address if nobody has said."""
+        """The name of a member; its address where no name is known."""
         return self.names.get(member) or f"{unsigned(member):x}"
 
     @property

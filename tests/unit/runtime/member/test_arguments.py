@@ -1,8 +1,12 @@
 """What callers hand in: a mistake is a sentence."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from ringcast import presets
+import ringcast
+from ringcast import presets, sync
 from ringcast.core.model.address import Address
 from ringcast.errors import ConfigError, LocalError
 from ringcast.runtime.member.arguments import (
@@ -13,6 +17,7 @@ from ringcast.runtime.member.arguments import (
     checked_targets,
     checked_timeout,
 )
+from ringcast.transports import Memory
 
 
 def test_a_timeout_is_seconds_or_none() -> None:
@@ -65,3 +70,13 @@ def test_what_no_member_can_be_made_of(change: dict[str, str], why: str) -> None
     check_join(**good)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=why):
         check_join(**{**good, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("switch", ["receive", "views", "status", "state"])
+def test_a_switch_is_true_or_false(switch: str) -> None:
+    wrong: dict[str, Any] = {switch: "no"}
+    spec = presets.loopback().replace(Memory())
+    with pytest.raises(ConfigError, match=f"{switch} is 'no': give True or False"):
+        sync.join("switches", spec, **wrong)
+    with pytest.raises(ConfigError, match=f"{switch} is 'no': give True or False"):
+        asyncio.run(ringcast.join("switches", spec, **wrong).__aenter__())
