@@ -118,7 +118,8 @@ class WirePart(Part):
     def resize(self) -> bool:
         """Follow the bounds in `env.datagram_size`; returns whether the size is another one."""
         former, size = self._mtu, self.env.datagram_size.size
-        self._mtu = self.env.mtu = size - self._overhead
+        self._mtu = size - self._overhead
+        self.env.resize(self._mtu)
         self._budget = self._mtu - HEADER_SIZE - DATA_SIZE
         self._may_pack = may_be_worth_packing(self._budget)
         # Control frames arrive also where the path has not been found out yet.

@@ -56,6 +56,7 @@ class Env:
         "peer",
         "rng",
         "seal",
+        "sends_packets",
         "sends_trains",
         "timers",
         "tracer",
@@ -76,9 +77,7 @@ class Env:
         """Seconds since some start, never going back."""
         self.clock_offset = clock_offset
         """What to add to `now` for the time of day."""
-        self.mtu = mtu
-        """Bytes of the largest datagram without its seal: the transport's, until the wire has set
-        another; it may change, see `Part.on_resize`."""
+        self.resize(mtu)
         self.datagram_size = DatagramSize(mtu, is_given=False)
         """Where that number comes from; the wire sets it."""
         self.seal = seal
@@ -97,10 +96,12 @@ class Env:
         self.listener: Callable[[Notice], None] | None = None
         """Is told at once of all events but messages, before the application takes them."""
 
-    @property
-    def sends_packets(self) -> bool:
+    def resize(self, mtu: int) -> None:
+        """Set the bytes of the largest datagram without its seal: the transport's, until the wire
+        has set another; it may change, see `Part.on_resize`."""
+        self.mtu = mtu
+        self.sends_packets = mtu <= PACKET_BYTES_MAX
         """Whether datagrams are packets of a network, whose paths may be congested."""
-        return self.mtu <= PACKET_BYTES_MAX
 
     @property
     def clock(self) -> int:

@@ -114,17 +114,17 @@ class AckSender:
 
     def on_arrived(self, sender: Address, window: ReceiveWindow, nbytes: int) -> None:
         """Ack arrivals that are not delivered yet: they are no longer in flight."""
-        flight = self._flight
-        if not (flight.is_shared or flight.is_controlled):
+        flight, env = self._flight, self._env
+        if not (flight.is_shared or env.sends_packets):
             return
-        flight.sent_at[sender] = self._env.now
+        flight.sent_at[sender] = env.now
         unacked = self._unacked[sender]
         unacked.arrived_bytes += nbytes
         enough = self._ack_bytes // flight.count_senders()
         # Without gaps, the ack of the delivery is about to say the same.
         if unacked.arrived_bytes >= (enough if window.gaps else 2 * enough):
             self._ack(sender, window)
-        elif not self._is_soon and unacked.arrived_bytes >= ACK_BYTES and flight.is_controlled:
+        elif not self._is_soon and unacked.arrived_bytes >= ACK_BYTES and env.sends_packets:
             self._is_soon = True
             self._soon.arm()
 

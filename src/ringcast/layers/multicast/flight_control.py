@@ -77,7 +77,7 @@ class FlightControl:
         in_flight = (high - self.arrived) * sent.nbytes // kept if kept else 0
         if self.is_shared:
             bound = bound // self.count_senders() or 1
-        if self.is_controlled:
+        if self._env.sends_packets:
             return self.congestion.room(in_flight, bound)
         return bound - in_flight
 
@@ -93,10 +93,10 @@ class FlightControl:
 
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
-        now, congestion = self._env.now, self.congestion
+        env, congestion = self._env, self.congestion
         if self.is_shared:
-            self.sent_at[self._env.me] = now
-        if self.is_controlled and (now >= congestion.next_mark or congestion.is_paced):
+            self.sent_at[env.me] = env.now
+        if env.sends_packets and (env.now >= congestion.next_mark or congestion.is_paced):
             congestion.on_sent(run.first, run.nbytes)
 
     def count_senders(self) -> int:
@@ -117,7 +117,7 @@ class FlightControl:
         self._arrivals[member] = up_to
         if self._still and self._still.pop(member, 0) >= STILL_TICKS:
             self.on_released()
-        if self.is_controlled:
+        if self._env.sends_packets:
             self.congestion.on_arrived(member, up_to, sent.high, sent.message_bytes)
         if known > self.arrived:
             return False

@@ -141,7 +141,7 @@ def test_every_arrival_behind_a_gap_is_acked_where_one_byte_may_be_in_flight() -
 
 def test_arrivals_of_several_packets_are_acked_soon_and_once() -> None:
     member = Receiver()
-    member.env.mtu = PACKET_BYTES_MAX
+    member.env.resize(PACKET_BYTES_MAX)
     window = member.group.windows[B]
     window.put(run(1, 10))
     member.acks.on_arrived(B, window, ACK_BYTES)
@@ -157,7 +157,7 @@ def test_arrivals_of_several_packets_are_acked_soon_and_once() -> None:
 
 def test_arrivals_that_stay_on_the_machine_wait_for_the_tick() -> None:
     member = Receiver()
-    member.env.mtu = PACKET_BYTES_MAX + 1
+    member.env.resize(PACKET_BYTES_MAX + 1)
     window = member.group.windows[B]
     window.put(run(1, 10))
     member.acks.on_arrived(B, window, ACK_BYTES)

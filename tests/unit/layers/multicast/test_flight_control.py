@@ -146,10 +146,10 @@ def test_congestion_counts_only_where_datagrams_are_packets() -> None:
     ack_map.install(parts.change, 0)
     flight = FlightControl(parts.env, 4_000_000, 16_000_000, parts.group.sent, ack_map)
     flight.install(parts.change, 0)
-    parts.env.mtu = PACKET_BYTES_MAX + 1
+    parts.env.resize(PACKET_BYTES_MAX + 1)
     assert flight.room() == flight.window == 4_000_000
     flight.congestion.on_lost(B, 1, 1_000.0)
     assert flight.paced_rate == 0
-    parts.env.mtu = PACKET_BYTES_MAX
+    parts.env.resize(PACKET_BYTES_MAX)
     assert flight.room() <= flight.window < 4_000_000
     assert flight.paced_rate > 0

@@ -19,11 +19,11 @@ from tests.unit.layers.pair import A, B, C, is_data, layer, pair, send_each
 def test_only_packets_are_subject_to_congestion_control() -> None:
     net = pair()
     sender, spec = net.members[A], Unicast()
-    sender.env.mtu = PACKET_BYTES_MAX + 1
+    sender.env.resize(PACKET_BYTES_MAX + 1)
     assert layer(net, A).room(B) == (spec.capacity, spec.max_bytes)
     sender.send(numbered(1), B)
     assert layer(net, A).room(B)[1] > spec.max_bytes // 2
-    sender.env.mtu = PACKET_BYTES_MAX
+    sender.env.resize(PACKET_BYTES_MAX)
     assert 0 < layer(net, A).room(B)[1] < spec.max_bytes // 2
 
 
