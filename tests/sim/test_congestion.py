@@ -231,7 +231,9 @@ def test_packet_loss_costs_little_more_than_what_is_lost(loss: float, share: flo
     assert costs[1] <= 1.2 * (1 + 2 * loss)
 
 
-@pytest.mark.parametrize(("loss", "share"), [(0.01, 0.6), (0.05, 0.4)])
+@pytest.mark.parametrize(
+    ("loss", "share"), [(0.01, 0.6), pytest.param(0.05, 0.4, marks=pytest.mark.slow)]
+)
 def test_packet_loss_and_a_sender_that_is_woken_late_leave_most_of_the_path(
     loss: float, share: float
 ) -> None:
@@ -254,6 +256,7 @@ def test_packet_loss_and_a_sender_that_is_woken_late_leave_most_of_the_path(
     assert_calm(net)
 
 
+@pytest.mark.slow
 def test_the_rate_is_searched_for_where_a_fifth_of_all_packets_is_lost() -> None:
     """Messages are packed while little is lost, and a start that loses much ends early."""
     spec = presets.lan().replace(Wire(mtu=1_472))
