@@ -3,6 +3,8 @@
 The sender always has more to send. Messages of 1,340 bytes are one packet each.
 """
 
+from random import Random
+
 import pytest
 
 from ringcast import presets
@@ -139,6 +141,33 @@ def test_bursts_of_a_sender_that_is_woken_late_grow_to_what_a_queue_holds() -> N
     used = (len(b.delivered) - before) * 1_000 / (net.now - settled)
     assert used >= 0.8 * 200 * MBIT
     assert_calm(net)
+
+
+def test_receivers_that_are_woken_late_do_not_make_a_full_queue_look_like_chance() -> None:
+    """Their acks bunch up, so that the rate is found too high, and a standing queue overflows."""
+    net = world(queue=300_000, bandwidth=200 * MBIT)
+    net.network.set_all("delay", (0.0001, 0.0002))
+    a, b, c, d = net.join("a", "b", "c", "d")
+    for _ in range(150):
+        a.send([bytes(1_000)] * 250)
+    draw, asleep = Random(1), dict[str, float]()
+    began = settled = net.now
+    before = 0
+    while net.now < began + 1.2:
+        for member in (b, c, d):
+            if member.name in asleep:
+                if net.now >= asleep[member.name]:
+                    member.resume()
+                    del asleep[member.name]
+            elif draw.random() < 0.1:
+                member.pause()
+                asleep[member.name] = net.now + draw.random() * 0.01
+        net.run(0.001)
+        if net.now < began + 0.9:
+            before, settled = len(b.delivered), net.now
+    used = (len(b.delivered) - before) * 1_000 / (net.now - settled)
+    assert used >= 0.85 * 200 * MBIT
+    assert a.stack.counters["resent_bytes"] <= 0.15 * a.probe.high * 1_000
 
 
 def test_messages_by_stability_keep_to_a_narrow_link() -> None:

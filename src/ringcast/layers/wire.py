@@ -201,7 +201,10 @@ class WirePart(Part):
 
     def _datagrams(self, target: Address | None, run: Data | PackedPart) -> list[Datagram]:
         if isinstance(run, Data):
-            part = None if target is not None else self._packed(run)
+            part = None
+            if target is None:
+                part = self._packed(run)
+                self.env.out.is_packing = part is not None
             if part is None:
                 step = max(1, self._budget // run.size)
                 return list(encode_run(self.group, self.env.me, run, step, target))

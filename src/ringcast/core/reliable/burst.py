@@ -38,11 +38,12 @@ class Burst:
         """Whether it was not enough in this phase."""
         self._has_lost = False
 
-    def limit(self, budget: float, pace: float, mtu: int, is_probe: bool) -> float:
-        """What is left of a budget that is more than a burst. A probe, which goes above the rate on
-        purpose, says nothing of what a burst has to be."""
-        most = max(self._size(pace), mtu)
-        if budget > most and not is_probe:
+    def limit(self, budget: float, pace: float, mtu: int, excess: float) -> float:
+        """What is left of a budget that is more than a burst. A probe, whose pace is above the rate
+        by a factor, may send bursts that are larger by it, or it would find no higher rate; it says
+        nothing of what a burst has to be."""
+        most = max(self._size(pace) * max(1.0, excess), mtu)
+        if budget > most and not excess:
             self._is_late = True
             if not self._has_lost:
                 self._grow(BURST_GROWTH_FIRST, pace)

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Set
 from ringcast.core.model.address import Address
 from ringcast.core.reliable.burst import LOST_BY_CHANCE, Burst
 from ringcast.core.reliable.path import SAMPLE_SECONDS, SAMPLE_SECONDS_PACED, Path
-from ringcast.core.reliable.phases import PHASE_SECONDS, Phases
+from ringcast.core.reliable.phases import CALM, PHASE_SECONDS, Phases
 from ringcast.core.reliable.ticker import ACK_SECONDS
 from ringcast.core.stack.env import Env
 
@@ -43,8 +43,6 @@ gets no CPU for a while. The pace keeps it out of the queues."""
 REPAIR_ROUNDS = 8
 """How many more windows may be in flight for each message that is lost by chance: what it waits for
 its repair counts as in flight, and so do all messages that wait with it."""
-CALM_QUEUE_SECONDS = 0.05
-"""What is lost while more than this is queued was not lost by chance."""
 CLEAR_SECONDS = 10.0
 """A path is clear when nothing was lost for this long."""
 STARTUP_GAIN = 2.0
@@ -68,6 +66,8 @@ WAKE_DATAGRAMS = 8
 datagrams on slow paths too."""
 MARK_SECONDS = 0.0002
 MARKS_MAX = 512
+MESSAGES_MAX = 1 << 62
+"""More than any seqno."""
 
 
 def first_window(env: Env, bound: int) -> int:
@@ -88,6 +88,7 @@ class Congestion:
         "_env",
         "_first",
         "_idle",
+        "_is_calm",
         "_is_starting",
         "_limited_at",
         "_mark_highs",
@@ -97,6 +98,7 @@ class Congestion:
         "_released",
         "_stale",
         "_started_at",
+        "calm",
         "free_since",
         "is_paced",
         "next_mark",
@@ -125,6 +127,8 @@ class Congestion:
         self._burst = Burst()
         self._is_starting, self._best, self._best_at, self._stale = False, 0.0, 0.0, 0
         self._started_at = 0.0
+        self.calm, self._is_calm = (0, 0), False
+        """The messages that were sent in the last calm phase, and whether it goes on."""
         self._mark_highs: list[int] = []
         self._mark_times: list[float] = []
         self.next_mark = 0.0
@@ -147,8 +151,16 @@ class Congestion:
             self._mark_times.append(now)
             self.next_mark = now + MARK_SECONDS
         if self.is_paced:
+            self._note_calm(first)
             self._phases.on_sent(nbytes)
             self._spend(nbytes)
+
+    def _note_calm(self, first: int) -> None:
+        """A run is sent that begins with this message."""
+        is_calm = self._phases.phase == CALM
+        if is_calm != self._is_calm:
+            self._is_calm = is_calm
+            self.calm = (first, MESSAGES_MAX) if is_calm else (self.calm[0], first - 1)
 
     def on_limited(self) -> None:
         """Nothing more may be sent for now."""
@@ -188,7 +200,8 @@ class Congestion:
         self._budget += pace * (now - self._budget_at)
         if self._budget > self._burst.nbytes:
             is_probe = self._phases.is_probe and not self._is_starting
-            self._budget = self._burst.limit(self._budget, pace, self._env.mtu, is_probe)
+            excess = self._phases.gain if is_probe else 0.0
+            self._budget = self._burst.limit(self._budget, pace, self._env.mtu, excess)
         self._budget_at = now
         return max(1, int(self._budget))
 
@@ -208,10 +221,10 @@ class Congestion:
             self.ready_at = max(self.ready_at, self._budget_at + seconds)
 
     def _next_phase(self, now: float) -> None:
-        is_queued = any(path.is_queued(CALM_QUEUE_SECONDS) for path in self._counted())
+        queued = max([path.standing_queue() for path in self._counted()], default=0.0)
         self._burst.on_phase(self._phases.gain * self.rate)
         phases, receivers = self._phases, len(self.paths)
-        phases.go_on(self.rate, receivers, is_queued, self._env.rng.random)
+        phases.go_on(self.rate, receivers, queued, self._env.rng.random)
         acks = PHASE_ACKS * ACK_SECONDS * receivers
         datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
         round_trip = self._slowest()
@@ -264,15 +277,19 @@ class Congestion:
         for path in self.paths.values():
             path.expect_loss()
 
-    def on_lost(self, member: Address, count: int, message_bytes: float) -> None:
-        """A receiver has requested this many messages again."""
+    def on_lost(
+        self, member: Address, count: int, message_bytes: float, calm: int | None = None
+    ) -> None:
+        """A receiver has requested this many messages for the first time, `calm` of them from those
+        that were sent in the last calm phase; None stands for all."""
         path = self.paths.get(member)
         if path is not None:
             if not (self._is_starting or self._phases.is_probe):  # That says nothing of bursts.
                 self._burst.on_lost(count, message_bytes, self._phases.chance)
             window = path.window
             path.on_lost(count, self._env.now)
-            self._phases.on_lost(count * message_bytes)
+            calm = count if calm is None else calm
+            self._phases.on_lost(count * message_bytes, calm * message_bytes)
             self._update(self._env.now)
             lost = path.lost - LOST_BY_CHANCE
             is_much = STARTUP_GAIN * lost * message_bytes > STARTUP_LOST_MAX * window

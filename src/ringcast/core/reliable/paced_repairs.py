@@ -19,7 +19,16 @@ BURST_UNPACED = 1_000_000
 class PacedRepairs:
     """The repairs of one window; the part calls `send` on PACE timers."""
 
-    __slots__ = ("_congestion", "_env", "_part", "_queue", "_resend", "_sent", "pending")
+    __slots__ = (
+        "_congestion",
+        "_env",
+        "_part",
+        "_queue",
+        "_requested",
+        "_resend",
+        "_sent",
+        "pending",
+    )
 
     def __init__(
         self,
@@ -38,6 +47,8 @@ class PacedRepairs:
         self.pending = queue.pending
         """What waits, to be looked at for whether there is any."""
         self._resend = resend
+        self._requested: dict[Address, RangeSet] = {}
+        """By receiver: what it has requested of the messages that some receiver may lack."""
 
     def __bool__(self) -> bool:
         return bool(self._queue)
@@ -47,10 +58,33 @@ class PacedRepairs:
         congestion, sent = self._congestion, self._sent
         round_trip = max(congestion.round_trip(receiver), delay_min)
         wanted = ranges.clip(sent.low + 1, sent.high)
-        count = self._queue.request(receiver, wanted, self._env.now, round_trip)
-        if count:
-            congestion.on_lost(receiver, count, sent.message_bytes)
+        self._queue.request(receiver, wanted, self._env.now, round_trip)
+        lost = self._first_requested(receiver, wanted)
+        if lost:
+            calm = self._count_lost(lost.clip(*congestion.calm))
+            congestion.on_lost(receiver, self._count_lost(lost), sent.message_bytes, calm)
         self.send()
+
+    def _first_requested(self, receiver: Address, wanted: RangeSet) -> RangeSet:
+        """What of this the receiver has not requested before. The rest says nothing of the path: it
+        waits for the pace, or its repair was lost."""
+        known = self._requested.get(receiver)
+        if known is None:
+            known = self._requested[receiver] = RangeSet()
+        elif known and known.first <= self._sent.low:
+            known.discard(known.first, self._sent.low)
+        lost = wanted.difference(known)
+        for first, last in lost:
+            known.add(first, last)
+        return lost
+
+    def _count_lost(self, wanted: RangeSet) -> int:
+        """How many messages the lost datagrams held. Of a packed run, a gap has about one more: its
+        first and its last message were lost in part."""
+        if not self._env.out.is_packing or not wanted:
+            return wanted.count
+        gaps = wanted.count_ranges
+        return max(gaps, wanted.count - gaps)
 
     def send(self) -> None:
         """Send again what the pace allows now; the timer does the rest."""
@@ -74,3 +108,4 @@ class PacedRepairs:
     def forget(self, receiver: Address) -> None:
         """The receiver has left."""
         self._queue.forget(receiver)
+        self._requested.pop(receiver, None)

@@ -46,6 +46,7 @@ class Path:
         "_acked_at",
         "_end",
         "_ended",
+        "_least_rtt",
         "_marked",
         "_rates",
         "_rtt_at",
@@ -74,7 +75,7 @@ class Path:
         """Bytes per second; 0 while unknown."""
         self.rtt = self.rtt_min = 0.0
         """The smoothed and the least round trip; 0 while unknown."""
-        self.latest_rtt = 0.0
+        self.latest_rtt = self._least_rtt = 0.0
         self.lost_at = float("-inf")
         self._rates: deque[tuple[float, float]] = deque()
         """Times and rates that no later rate exceeds; the first is the highest."""
@@ -107,6 +108,7 @@ class Path:
                 return
             seconds = min(seconds, 2 * self.rtt)
         self.latest_rtt = seconds
+        self._least_rtt = min(self._least_rtt, seconds) if self._least_rtt else seconds
         if seconds < self.rtt / 2:  # What was before was an outage, or a first message lost.
             self.rtt = 2 * seconds
         self.rtt = seconds if not self.rtt else self.rtt + (seconds - self.rtt) / 8
@@ -184,6 +186,11 @@ class Path:
         """Whether a queue of more than this was in front of it: then its measured rate is all that
         it carries."""
         return self.is_measured and self.latest_rtt > self.base_rtt + seconds
+
+    def standing_queue(self) -> float:
+        """The seconds that were queued in front of it all the time since this was asked last."""
+        least, self._least_rtt = self._least_rtt, 0.0
+        return max(0.0, least - self.base_rtt)
 
     def expect_loss(self) -> None:
         """The sender has filled the queue: what is lost now is no sign of a narrower path."""

@@ -22,6 +22,9 @@ CRUISE_LOST = 0.02
 CALM_SHARE = 0.9
 """Where much is lost by chance, the pace makes up for repairs, but not before and in the phase that
 measures this share: it goes at this part of the rate, so that no queue is left that overflows."""
+CALM_QUEUE_SECONDS, CALM_QUEUE_SECONDS_LOSSY = 0.02, 0.05
+"""What is lost while more than this is queued all the time was not lost by chance. The second is
+for where chance is known to lose much: acks count what has arrived, so round trips look longer."""
 CHANCE_MAX = 0.3
 """More than this is not lost by chance."""
 PHASES = 8
@@ -37,7 +40,9 @@ lost something, so that a path that stays as it is loses little; else twice as m
 excess: the sender may have been too late to fill the path. After probes that found more and lost
 nothing, up to the greatest."""
 DRAIN_SHARE = 0.75
-"""The part of a probe's excess that the phase behind it drains."""
+DRAIN_MIN = 0.5
+"""The part of a probe's excess that the phase behind it drains, with all that was queued before;
+and the least that is sent meanwhile."""
 PROBE_FOUND = 0.6
 """A probe has found more when this part of its excess has arrived; the next one follows at once."""
 PROBE_LOST = 0.25
@@ -51,6 +56,8 @@ class Phases:
 
     __slots__ = (
         "_calm_lost",
+        "_calm_phase_sent",
+        "_calm_requested",
         "_calm_sent",
         "_drained",
         "_excess",
@@ -60,6 +67,7 @@ class Phases:
         "_probed",
         "_repaired",
         "_sent",
+        "_was_queued",
         "chance",
         "cruise",
         "gain",
@@ -88,11 +96,19 @@ class Phases:
         self._lost = 0.0
         """What was requested since the last probe began."""
         self._phase_sent = self._phase_lost = 0.0
+        self._calm_phase_sent, self._calm_requested, self._was_queued = 1.0, 0.0, False
+        """What the last calm phase sent to all receivers, what of it was requested, and whether a
+        queue was left before it."""
 
     @property
     def is_probe(self) -> bool:
         """Whether sending goes above the rate on purpose."""
         return self.phase == PROBE
+
+    @property
+    def repairs(self) -> float:
+        """What was sent again of late, in relation to the messages, as far as it is made up for."""
+        return min(self._repaired / max(1.0, self._sent), REPAIRS_MAX)
 
     def on_sent(self, nbytes: int) -> None:
         """Messages were sent for the first time."""
@@ -102,38 +118,43 @@ class Phases:
     def on_repaired(self, nbytes: int) -> None:
         """Messages were sent again."""
         self._repaired += nbytes
-        self._phase_sent += nbytes
 
-    def on_lost(self, nbytes: float) -> None:
-        """A receiver has requested so much."""
+    def on_lost(self, nbytes: float, calm: float = 0.0) -> None:
+        """A receiver has requested so much for the first time, and so much of what was sent in the
+        last calm phase."""
         self._lost += nbytes
         self._phase_lost += nbytes
+        self._calm_requested += calm
 
     def drain_next(self, rate: float) -> None:
         """The queue is full: the next phase drains it."""
         self.phase, self._drained, self._probed = PROBE, EXCESS_USUAL, rate
 
-    def go_on(
-        self, rate: float, receivers: int, is_queued: bool, draw: Callable[[], float]
-    ) -> None:
-        """Begin the next phase, at this rate and to this number of receivers; is_queued: whether
-        much waits in front of one of them; draw: a number by chance from 0 to 1."""
+    def go_on(self, rate: float, receivers: int, queued: float, draw: Callable[[], float]) -> None:
+        """Begin the next phase, at this rate and to this number of receivers; queued: the seconds
+        that were queued in front of one of them all the time; draw: a number by chance from 0 to
+        1."""
         self._choose(rate, self._has_lost_much(receivers), draw)
         if self.phase == PROBE:
             self._probed, self._lost = rate, 0.0
         has_lost_much = self._has_lost_much(receivers)
-        self._judge(receivers, is_queued)
-        if self._repaired > REPAIRS_USUAL * self._sent:
+        is_lossy = self.chance > CRUISE_LOST
+        most = CALM_QUEUE_SECONDS_LOSSY if is_lossy else CALM_QUEUE_SECONDS
+        self._judge(receivers, queued > most)
+        if self._repaired > REPAIRS_USUAL * self._sent and self.chance > CRUISE_LOST:
             self.cruise = CRUISE_MAX
             self._excess = max(self._excess, EXCESS_USUAL if has_lost_much else EXCESS_LOSSY)
-        self.gain = self._gain(has_lost_much) * (1 + self._made_up_for(receivers))
+        gain = self._gain(has_lost_much, 0.0 if is_lossy else queued)
+        self.gain = gain * (1 + self._made_up_for(receivers))
         if self.phase == PROBE:
             self._drained = self._excess
             self._sent, self._repaired = self._sent / 2, self._repaired / 2
 
     def _choose(self, rate: float, has_lost_much: bool, draw: Callable[[], float]) -> None:
         """Go to the next phase, and find the excess of the next probe after one was drained."""
-        if self.phase == DRAIN and rate >= (1 + PROBE_FOUND * self._excess) * self._probed:
+        # What was lost by chance of a probe arrives after it.
+        found = PROBE_FOUND * (1 - CHANCE_SPREAD * self.chance) * self._excess
+        if self.phase == DRAIN and rate >= (1 + found) * self._probed:
             self.phase = PROBE  # The probe has found more: probe again.
             most = EXCESS_USUAL if has_lost_much else EXCESS_MAX
             self._excess = min(max(2 * self._excess, EXCESS_USUAL), most)
@@ -150,23 +171,27 @@ class Phases:
         later."""
         sent, lost = max(1.0, self._phase_sent * receivers), self._phase_lost
         self._phase_sent = self._phase_lost = 0.0
-        if self.phase == CALM + 1:
-            self._calm_sent = self._calm_sent / 2 + sent
-            self._calm_lost = self._calm_lost / 2 + (0.0 if is_queued else lost)
+        if self.phase == CALM:
+            self._calm_requested = 0.0
+        elif self.phase == CALM + 1:
+            self._calm_phase_sent, self._was_queued = sent, is_queued
+        elif self.phase == CALM + 2:  # What it lost was requested by now.
+            requested = 0.0 if self._was_queued else self._calm_requested
+            self._calm_sent = self._calm_sent / 2 + self._calm_phase_sent
+            self._calm_lost = self._calm_lost / 2 + requested
             self.chance = min(CHANCE_MAX, self._calm_lost / self._calm_sent)
-        elif self.phase not in (PROBE, DRAIN, CALM):
+        if self.phase not in (PROBE, DRAIN, CALM, CALM + 1):
             has_lost = lost / sent > CRUISE_LOST + CHANCE_SPREAD * self.chance
             cruise = self.cruise + (-CRUISE_DOWN if has_lost else CRUISE_UP)
             self.cruise = min(max(cruise, CRUISE_MIN), CRUISE_MAX)
 
-    def _gain(self, has_lost_much: bool) -> float:
+    def _gain(self, has_lost_much: bool, queued: float) -> float:
         """The gain of this phase, repairs apart."""
         if self.phase == PROBE:
             return 1 + self._excess
         if self.phase == DRAIN:
-            return 1 - DRAIN_SHARE * (
-                EXCESS_USUAL if has_lost_much else min(self._drained, EXCESS_USUAL)
-            )
+            excess = EXCESS_USUAL if has_lost_much else min(self._drained, EXCESS_USUAL)
+            return max(DRAIN_MIN, 1 - DRAIN_SHARE * excess - queued / self.seconds)
         is_calm = self.phase in (CALM, CALM + 1) and self.chance > CRUISE_LOST
         return self.cruise * (CALM_SHARE if is_calm else 1.0)
 
@@ -176,7 +201,7 @@ class Phases:
         Repairs spend the budget, and do not raise the rate. A probe makes up for all of them, or it
         would find less than the last one; else the pace does for those of what is lost by chance.
         """
-        repairs = min(self._repaired / max(1.0, self._sent), REPAIRS_MAX)
+        repairs = self.repairs
         if self.phase == PROBE:
             return repairs
         if self.phase in (DRAIN, CALM, CALM + 1) or self.chance <= CRUISE_LOST:

@@ -75,12 +75,15 @@ class PackedPart(Frame):
 class Outbox:
     """Frames in the order in which they are to leave."""
 
-    __slots__ = ("again", "frames", "learned")
+    __slots__ = ("again", "frames", "is_packing", "learned")
 
     def __init__(self) -> None:
         self.frames: list[tuple[Target, Frame]] = []
         self.again: Callable[[Data, Target], list[Data | PackedPart]] = _whole
         """What sends messages again; the wire layer knows in which datagrams they were."""
+        self.is_packing = False
+        """Whether the last messages to the group lie across datagrams, so that a lost datagram
+        spoils messages of which its neighbours have a part."""
         self.learned: list[Peer] = []
         """Members that the transport should know how to reach, before it sends the frames."""
 

@@ -9,14 +9,14 @@ def grown() -> Burst:
     """That of a sender which is woken every 20 ms."""
     burst = Burst()
     for _ in range(40):
-        burst.limit(0.02 * PACE, PACE, 1_472, False)
+        burst.limit(0.02 * PACE, PACE, 1_472, 0.0)
     return burst
 
 
 def test_a_burst_grows_until_it_is_enough_and_no_further() -> None:
     burst = grown()
-    assert burst.limit(0.02 * PACE, PACE, 1_472, False) == 0.02 * PACE
-    assert burst.limit(1.0 * PACE, PACE, 1_472, False) <= BURST_SECONDS_MAX * PACE
+    assert burst.limit(0.02 * PACE, PACE, 1_472, 0.0) == 0.02 * PACE
+    assert burst.limit(1.0 * PACE, PACE, 1_472, 0.0) <= BURST_SECONDS_MAX * PACE
 
 
 def test_lost_packets_by_chance_cut_no_burst() -> None:
@@ -34,7 +34,7 @@ def test_a_burst_that_was_lost_is_cut_and_then_grows_once_per_phase() -> None:
     cut = burst.nbytes
     assert cut < before
     for _ in range(10):
-        burst.limit(0.025 * PACE, PACE, 1_472, False)
+        burst.limit(0.025 * PACE, PACE, 1_472, 0.0)
     assert burst.nbytes == cut
     burst.on_phase(PACE)
     assert cut < burst.nbytes <= 1.15 * cut
@@ -45,7 +45,7 @@ def test_a_burst_that_was_lost_is_cut_and_then_grows_once_per_phase() -> None:
 
 def test_a_probe_says_nothing_of_what_a_burst_has_to_be() -> None:
     burst = Burst()
-    assert burst.limit(0.02 * PACE, PACE, 1_472, True) == BURST_BYTES_MIN
+    assert burst.limit(0.02 * PACE, PACE, 1_472, 1.25) == 1.25 * BURST_BYTES_MIN
     burst.on_phase(PACE)
     assert burst.nbytes == BURST_BYTES_MIN
     burst = grown()
@@ -57,7 +57,7 @@ def test_a_probe_says_nothing_of_what_a_burst_has_to_be() -> None:
 def test_a_burst_that_was_not_enough_grows_although_its_rest_was() -> None:
     burst, pace = grown(), 10 * PACE
     burst.on_lost(1_000, 1_000.0, 0.0)
-    first = burst.limit(0.01 * pace, pace, 1_472, False)
-    burst.limit(0.5 * first, pace, 1_472, False)
+    first = burst.limit(0.01 * pace, pace, 1_472, 0.0)
+    burst.limit(0.5 * first, pace, 1_472, 0.0)
     burst.on_phase(pace)
-    assert burst.limit(0.01 * pace, pace, 1_472, False) > first
+    assert burst.limit(0.01 * pace, pace, 1_472, 0.0) > first

@@ -184,7 +184,7 @@ def test_cruising_that_loses_is_slower(lost: int, most: float) -> None:
     until = env.now + 3.0
     while env.now < until:
         for member in (B, C):
-            control.on_lost(member, 0 if control._phases.phase == CALM else lost, 1_000.0)
+            control.on_lost(member, lost, 1_000.0, 0)
         for _ in range(5):
             env.now = max(env.now, control.ready_at)
             control.budget()

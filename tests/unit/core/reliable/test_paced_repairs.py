@@ -69,3 +69,49 @@ def test_nothing_goes_to_a_receiver_that_has_left() -> None:
     sender.repairs.request(B, RangeSet([(1, COUNT)]), DELAY)
     sender.repairs.forget(B)
     assert not sender.repairs
+
+
+class Losses(Congestion):
+    """Notes what was lost."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env, 4_000_000)
+        self.lost: list[int] = []
+        self.calm_lost: list[int | None] = []
+
+    def on_lost(
+        self, member: Address, count: int, message_bytes: float, calm: int | None = None
+    ) -> None:
+        self.lost.append(count)
+        self.calm_lost.append(calm)
+
+
+def noting() -> tuple[PacedRepairs, Losses, Env]:
+    sender = Sender()
+    losses = Losses(sender.env)
+    losses.join(B, 0)
+    queue, window = RepairQueue(), sender.window
+    repairs = PacedRepairs(sender.part, window, losses, queue, lambda wanted, to: wanted.count)
+    return repairs, losses, sender.env
+
+
+def test_a_message_that_is_requested_again_is_not_lost_again() -> None:
+    repairs, losses, _ = noting()
+    repairs.request(B, RangeSet([(1, 10)]), DELAY)
+    repairs.request(B, RangeSet([(6, 20)]), DELAY)
+    repairs.request(B, RangeSet([(1, 20)]), DELAY)
+    assert losses.lost == [10, 10]
+
+
+def test_of_a_packed_run_less_was_lost_than_is_requested() -> None:
+    repairs, losses, env = noting()
+    env.out.is_packing = True
+    repairs.request(B, RangeSet([(1, 3), (8, 8), (11, 12)]), DELAY)
+    assert losses.lost == [3], "two messages, a part of one, and one"
+
+
+def test_losses_of_the_last_calm_phase_are_told_apart() -> None:
+    repairs, losses, _ = noting()
+    losses.calm = (5, 8)
+    repairs.request(B, RangeSet([(1, 6), (10, 12)]), DELAY)
+    assert losses.calm_lost == [2]
