@@ -61,14 +61,15 @@ class Participant(Component):
         return next((member for member in self.view if member not in absent), self.env.me)
 
     def on_found(self, peer: Peer, view: ViewId, coordinator: Peer, cookie: int, echo: int) -> None:
-        """A member of this view is in a later one: this member has missed something. Or it searches
-        still: the view was lost on its way, and its coordinator may be gone."""
+        """A member of this view is in a later one: this member has missed something. Or it has to
+        coordinate and searches still: the view was lost on its way, and its coordinator is gone."""
         if peer.address not in self.view:
             return
         if view == NO_VIEW:
-            there = [m for m in self.view if m not in self.part.departures.absent]
-            is_next = there[:2] == [peer.address, self.env.me] and len(there) < len(self.view)
-            if is_next and self.part.coordinator is None:
+            absent = self.part.departures.absent
+            is_next = peer.address == self.acting != self.view.coordinator
+            others = (m for m in self.view if m not in absent and m != peer.address)
+            if is_next and next(others, None) == self.env.me:
                 self.part.repeat_view(peer.address)
         elif view.number > self.view.id.number:
             self.env.out.send(Installed(self.view.id), peer.address)

@@ -183,8 +183,8 @@ ROWS = (
         FOLLOWERS,
         "found",
         "participant.on_found",
-        "ask a member of this view that is in a later one (INSTALLED); repeat the view to one that"
-        " searches, if all before this one are absent (VIEW)",
+        "ask a member of this view that is in a later one (INSTALLED); repeat the view to the next"
+        " coordinator, if it searches still (VIEW)",
     ),
     Row(
         FOLLOWERS,
