@@ -24,9 +24,9 @@ from ringcast.layers.multicast.group_windows import GroupWindows
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 UNREACHED_TICKS = 5
-"""After this many announcements in succession without an arrival at a member, the next ones also
-go to that member alone."""
-UNREACHED_MAX = 4
+"""After this many announcements in succession without an arrival at a member, one also goes to that
+member alone; so does each one after as many more."""
+UNREACHED_MAX = 16
 """Up to this many members are sent an announcement each on a tick; when there are more, they take
 turns."""
 
@@ -120,7 +120,9 @@ class LastSeqno:
             for member, arrived in self._lacking().items()
         }
         counts = self._unanswered.items()
-        unreached = [member for member, (_, count) in counts if count >= UNREACHED_TICKS]
+        unreached = [
+            member for member, (_, count) in counts if count and count % UNREACHED_TICKS == 0
+        ]
         if len(unreached) > UNREACHED_MAX:
             self._turn = (self._turn + UNREACHED_MAX) % len(unreached)
             unreached = [*unreached[self._turn :], *unreached[: self._turn]][:UNREACHED_MAX]
