@@ -345,6 +345,8 @@ def test_a_member_that_was_restarted_is_a_new_member() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sender_crashes_and_the_survivors_agree(seed: int) -> None:
     world, (a, b, c, d) = world_of(seed, "a", "b", "c", "d")
+    if seed % 2:  # Else members may share them before the crash is known.
+        world.drop(lambda f: f.kind == "KNOWN")
     # No LAST either: a survivor that knows what it lacks asks the others before the view changes.
     world.drop(lambda f: f.kind in ("DATA", "LAST") and f.source == "a" and f.target != "b")
     a.send([b"%d" % number for number in range(50)])
