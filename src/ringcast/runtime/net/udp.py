@@ -68,8 +68,6 @@ GATHER_MAX = 512
 REPORTED = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EMSGSIZE}
 """Errors that the network reports of a datagram, after it was sent."""
 
-_POLLERR = select.POLLERR
-
 log = logging.getLogger("ringcast.udp")
 
 
@@ -379,7 +377,7 @@ class UdpTransport:
         has_errors, read = 0, self._read_coalesced if self._coalesces else self._read
         for fd, events in self._ready.poll(0):
             yield from read(self._by_fd[fd], limit)
-            has_errors |= events & _POLLERR
+            has_errors |= events & select.POLLERR
         if has_errors:  # Last: a datagram that has waited is older than its sender's end.
             self._read_errors()
 
