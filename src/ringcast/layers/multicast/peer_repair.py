@@ -2,10 +2,11 @@
 
 Messages may arrive at one member and not at another, for as long as the path from the sender to it
 is broken or loses large datagrams. Any member that keeps them can resend them. So after a few
-requests without an answer, over a time that no queue explains, a receiver asks the other members
-in turn. It stays with a member that answers until everything that it asked for has arrived; then it
-asks the sender first again. Where the sender was not heard at all for a while, the other members
-are asked first (`SilentSenders`).
+requests without an answer, over a time that no queue explains, a receiver asks another member, then
+the sender once, then the next member, and so on: what a narrow link has lost before it reached
+anyone, only the sender has. It stays with another member that answers until everything that it
+asked for has arrived; then it asks the sender first again. Where the sender was not heard at all
+for a while, another member is asked first (`SilentSenders`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ringcast.layers.multicast.sender_gaps import SenderGaps
 from ringcast.layers.multicast.view_flush import ViewFlush
 
 REQUESTS_TO_SENDER = 4
-"""Requests for the same message to one member, before the next member is asked."""
+"""Requests for the same message to its sender, before another member is asked."""
 SENDER_SECONDS = 0.25
 """The least seconds for which the sender is asked alone: its answer may wait in a queue."""
 
@@ -33,9 +34,9 @@ class _Requests(NamedTuple):
     first: int
     """The message whose repeated requests are counted."""
     tries: int
-    """How often it was requested from members that did not answer."""
-    target: Address
-    """The member that was asked last."""
+    """How often it was requested from the member that was asked last."""
+    turn: int
+    """How many times another member was asked instead; even when the sender was asked last."""
     last: int
     """The last message that was requested."""
     since: float
@@ -62,28 +63,27 @@ class PeerRepair:
         window, now = self._group.windows[sender], self._env.now
         known = self._requests.get(sender)
         if known is None or window.handed >= known.last:
-            first, tries, target, last, since = wanted.first, 1, sender, wanted.last, now
+            first, tries, turn, last, since = wanted.first, 1, 0, wanted.last, now
             if sender in self.silent:
-                target = self._after(sender, sender)
-                self.helped.add(sender)
+                turn = 1
         else:
-            first, tries, target, last, since = known
+            first, tries, turn, last, since = known
             last = max(last, wanted.last)
-            if first not in window.gaps:  # The target has answered.
+            if first not in window.gaps:  # The member that was asked has answered.
                 first, tries, since = wanted.first, 1, now
+                turn = turn if turn % 2 else 0
             elif wanted.first == first:
                 tries += 1
-                if tries > REQUESTS_TO_SENDER and now >= since + SENDER_SECONDS:
-                    target, tries = self._after(sender, target), 1
-                    self.helped.add(sender)
-        self._requests[sender] = _Requests(first, tries, target, last, since)
-        return target
-
-    def _after(self, sender: Address, member: Address) -> Address:
-        """The member to ask after this one; all others in turn, the sender first."""
-        members = [sender, *(m for m in self._group.windows if m != sender)]
-        place = members.index(member) if member in members else -1
-        return members[(place + 1) % len(members)]
+                if turn:
+                    turn += 1
+                elif tries > REQUESTS_TO_SENDER and now >= since + SENDER_SECONDS:
+                    turn = 1
+        self._requests[sender] = _Requests(first, tries, turn, last, since)
+        if turn % 2 == 0:
+            return sender
+        self.helped.add(sender)
+        others = [member for member in self._group.windows if member != sender]
+        return others[turn // 2 % len(others)] if others else sender
 
     def clear(self) -> None:
         """A view is installed: begin with the senders again."""

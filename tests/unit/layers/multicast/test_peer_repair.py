@@ -19,11 +19,22 @@ class Receiver(Parts):
         return self.repair.target(B, RangeSet([(first, last)]))
 
 
-def test_the_sender_is_asked_a_few_times_then_the_others_in_turn() -> None:
+def test_the_sender_is_asked_a_few_times_then_the_others_and_the_sender_in_turn() -> None:
     member = Receiver()
     member.window.expect(2)
-    asked = [member.ask(1, 2) for _ in range(4 * REQUESTS_TO_SENDER)]
-    assert asked == [who for who in (B, C, D, B) for _ in range(REQUESTS_TO_SENDER)]
+    assert [member.ask(1, 2) for _ in range(REQUESTS_TO_SENDER)] == REQUESTS_TO_SENDER * [B]
+    assert [member.ask(1, 2) for _ in range(7)] == [C, B, D, B, C, B, D]
+
+
+def test_a_sender_that_answers_in_between_is_asked_alone_again() -> None:
+    member = Receiver()
+    member.window.expect(4)
+    for _ in range(REQUESTS_TO_SENDER + 2):
+        asked = member.ask(1, 4)
+    assert asked == B
+    member.window.put(run(1, 2))
+    pause = SENDER_SECONDS / 100
+    assert {member.ask(3, 4, pause) for _ in range(20)} == {B}
 
 
 def test_another_member_is_asked_first_where_the_sender_was_not_heard_for_a_while() -> None:
