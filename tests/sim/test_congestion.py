@@ -19,9 +19,9 @@ PACKET = 1_420
 MBIT = 125_000.0
 
 
-def world(preset: str = "lan", /, **network: float) -> World:
+def world(preset: str = "lan", /, seed: int = 1, **network: object) -> World:
     spec = presets.named(preset).replace(Wire(mtu=1_472))
-    return World(seed=1, spec=spec, keep=False, **network)  # type: ignore[arg-type]
+    return World(seed=seed, spec=spec, keep=False, **network)  # type: ignore[arg-type]
 
 
 def feed(member: Member, count: int) -> None:
@@ -240,6 +240,21 @@ def test_a_rate_that_changes_is_followed() -> None:
     net.network.switch.downlink = 200 * MBIT
     net.run(1.2)
     assert rate(net, b, 0.3) >= 0.8 * 200 * MBIT
+    assert_calm(net)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("limit", ["downlink", "bandwidth"])
+def test_a_link_that_shrinks_under_a_full_window_delivers_again_soon(limit: str, seed: int) -> None:
+    """What was in flight is lost on the way to all receivers, and only the sender has it."""
+    net = world(seed=seed, queue=300_000, delay=(0.0001, 0.0002), **{limit: 200 * MBIT})
+    a, b, _, _ = net.join("a", "b", "c", "d")
+    for _ in range(96):
+        a.send([bytes(1_000)] * 250)
+    net.run(0.5)
+    setattr(net.network.switch, limit, 20 * MBIT)
+    net.run(2.5)
+    assert rate(net, b, 1.0) >= 0.8 * 20 * MBIT
     assert_calm(net)
 
 

@@ -300,7 +300,7 @@ class Congestion:
     def round_trip(self, member: Address) -> float:
         """The seconds after which something sent to a member may be acked; 0 while unknown."""
         path = self.paths.get(member)
-        return 0.0 if path is None else path.rtt
+        return 0.0 if path is None else path.clean_rtt
 
     def _update(self, now: float) -> None:
         """Take the least of all paths."""

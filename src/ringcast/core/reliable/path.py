@@ -57,6 +57,7 @@ class Path:
         "_since_sent",
         "_was_idle",
         "arrived",
+        "clean_rtt",
         "latest_rtt",
         "loss",
         "lost",
@@ -75,6 +76,9 @@ class Path:
         """Bytes per second; 0 while unknown."""
         self.rtt = self.rtt_min = 0.0
         """The smoothed and the least round trip; 0 while unknown."""
+        self.clean_rtt = 0.0
+        """The smoothed round trip without the time of repairs: acks count what has arrived, so a
+        message looks late while others before it wait for their repair."""
         self.latest_rtt = self._least_rtt = 0.0
         self.lost_at = float("-inf")
         self._rates: deque[tuple[float, float]] = deque()
@@ -103,7 +107,8 @@ class Path:
         if mark <= self._marked:
             return
         self._marked = mark
-        if now - seconds < self.lost_at:  # Part of it may be the time of a repair (Karn).
+        is_repaired = now - seconds < self.lost_at  # Part of it may be the time of a repair (Karn).
+        if is_repaired:
             if not self.rtt:
                 return
             seconds = min(seconds, 2 * self.rtt)
@@ -112,6 +117,10 @@ class Path:
         if seconds < self.rtt / 2:  # What was before was an outage, or a first message lost.
             self.rtt = 2 * seconds
         self.rtt = seconds if not self.rtt else self.rtt + (seconds - self.rtt) / 8
+        if not self.clean_rtt:
+            self.clean_rtt = seconds
+        elif not is_repaired or seconds < self.clean_rtt:
+            self.clean_rtt += (seconds - self.clean_rtt) / 8
         if now > self._rtt_at + RTT_SECONDS:
             self._rtt_at, self._rtt_last_min, self.rtt_min = now, self.rtt_min, seconds
         self.rtt_min = min(self.rtt_min, seconds) if self.rtt_min else seconds
