@@ -34,7 +34,9 @@ SWALLOW = (
 ETHERNET_HEADER = 14
 BURST_MIN, BURST_MAX = 10_000, 50_000
 """Bytes that a shaped link may send at once. Less than a segmented datagram of 60 KB, so that the
-queue holds packets as those of a switch do, whatever the sender's device has joined."""
+queue holds packets as those of a switch do, whatever the sender's device has joined. A link whose
+rate falls keeps its burst: a joined packet that is larger than the new one, at the head of the
+queue, would block the link for good."""
 
 
 class Bridge:
@@ -45,6 +47,7 @@ class Bridge:
 
     def __init__(self, mtus: Sequence[int]) -> None:
         self._mtus = mtus
+        self._bursts: dict[tuple[int, str], int] = {}
         self._holders: list[subprocess.Popen[str]] = []
         self._prefix: tuple[str, ...] = ()
         self._stack = ExitStack()
@@ -107,11 +110,11 @@ class Bridge:
 
     def shape_to(self, member: int, rate: int, queue: int) -> None:
         """Give the link from the bridge to a member this rate in bit/s, and a queue in bytes."""
-        self._switch(*_shaping(f"port{member}", rate, queue))
+        self._switch(*self._shaping(member, f"port{member}", rate, queue))
 
     def shape_from(self, member: int, rate: int, queue: int) -> None:
         """The same for the link from a member to the bridge."""
-        self._at(member, *_shaping("eth0", rate, queue))
+        self._at(member, *self._shaping(member, "eth0", rate, queue))
 
     def set_mtu(self, member: int, mtu: int) -> None:
         """Change the MTU of a member's interface."""
@@ -151,6 +154,12 @@ class Bridge:
     def _enter(self, holder: subprocess.Popen[str]) -> tuple[str, ...]:
         return ("nsenter", "-t", str(holder.pid), *self._prefix, "-n")
 
+    def _shaping(self, member: int, device: str, rate: int, queue: int) -> tuple[str, ...]:
+        burst = max(BURST_MIN, min(BURST_MAX, rate // 8_000), self._bursts.get((member, device), 0))
+        self._bursts[member, device] = burst
+        words = f"tc qdisc replace dev {device} root tbf rate {rate}bit burst {burst} limit {queue}"
+        return tuple(words.split())
+
     def _switch(self, *words: str) -> None:
         _run(*self._enter(self._holders[0]), *words)
 
@@ -186,12 +195,6 @@ def _run(*words: str) -> None:
     if done.returncode:
         inner = " ".join(words[words.index("-n") + 1 :])
         raise Missing(f"'{inner}' failed: {done.stderr.strip()}")
-
-
-def _shaping(device: str, rate: int, queue: int) -> tuple[str, ...]:
-    burst = min(BURST_MAX, max(BURST_MIN, rate // 8_000))
-    words = f"tc qdisc replace dev {device} root tbf rate {rate}bit burst {burst} limit {queue}"
-    return tuple(words.split())
 
 
 def _sent(pid: int) -> int:
