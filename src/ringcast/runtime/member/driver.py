@@ -34,6 +34,8 @@ from ringcast.runtime.member.outgoing import FLUSH_SECONDS
 
 GRACE_SECONDS = 0.005
 """Seconds that an attending caller may take before the driver's thread takes over."""
+STEP_SECONDS = 0.002
+"""Seconds that an event loop has to begin a step when datagrams have come: it runs the timers."""
 SPIN_SECONDS = 0.000_3
 """Seconds for which a caller that sent a single message polls for an answer before it sleeps."""
 SPIN_SKIPS_MAX = 16
@@ -147,10 +149,10 @@ class Driver:
         if now >= self._attended_until:
             return False
         steps, until = self._steps, now + GRACE_SECONDS
+        least = until if self._runs_timers else now + STEP_SECONDS
         while True:
-            due = until if self._runs_timers else min(until, member.due)
-            self._wakes_at = due
-            if self._runs_timers or member.due >= due:  # Else it has just become sooner.
+            self._wakes_at = due = min(until, max(least, member.due))
+            if member.due >= due or due == least:  # Else it has just become sooner.
                 self._waker.wait_for_wake(due - now)
             self._wakes_at = -FOREVER
             if self._steps != steps or member.is_stepping:

@@ -10,7 +10,12 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.model.events import Event, ViewChange
-from ringcast.runtime.member.driver import SPIN_SECONDS, SPIN_SKIPS_MAX, Driver
+from ringcast.runtime.member.driver import (
+    SPIN_SECONDS,
+    SPIN_SKIPS_MAX,
+    STEP_SECONDS,
+    Driver,
+)
 from ringcast.runtime.member.member import Member
 from ringcast.transports import Memory
 
@@ -216,6 +221,19 @@ def test_timers_are_run_while_an_event_loop_is_about_to_read(
     member.due = due = time.monotonic() + 0.001
     assert idle._is_attended()
     assert ran == [due]
+
+
+def test_an_event_loop_has_time_to_step_before_its_timers_are_looked_at_again(
+    idle: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has come stays readable while the loop steps, so the driver's thread would spin."""
+    waits: list[float] = []
+    monkeypatch.setattr(idle._waker, "wait_for_wake", waits.append)
+    idle._attended_until = time.monotonic() + SOON
+    idle.member.due = 0.0
+    with idle.member._receive_lock:
+        assert idle._is_attended()
+    assert waits == [pytest.approx(STEP_SECONDS)]
 
 
 def test_the_driver_is_woken_only_where_it_would_come_too_late(idle: Driver) -> None:
