@@ -142,6 +142,7 @@ def test_runs_of_every_kind(size: int, is_varied: bool, is_pair: bool, count: in
     check(datagram(*[run] * count))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 1_024), min_size=1, max_size=60), st.integers(0, 200))
 def test_requests_and_small_frames_together(ranges: list[int], small: int) -> None:
@@ -153,6 +154,7 @@ def test_requests_and_small_frames_together(ranges: list[int], small: int) -> No
     check(datagram(*content))
 
 
+@pytest.mark.slow
 def test_pieces_are_kept_within_the_same_bound() -> None:
     for items in (1, 10, 1_000):
         pieces = [FramePiece(n, 0, 2, bytes(items)) for n in range(60_000 // (items + 40))]

@@ -60,7 +60,7 @@ def assert_calm(on: World) -> None:
 @pytest.mark.parametrize(
     ("limit", "mbit", "seconds"),
     [
-        ("downlink", 1_000, 0.8),
+        pytest.param("downlink", 1_000, 0.8, marks=pytest.mark.slow),
         ("downlink", 200, 0.4),
         ("downlink", 20, 2.0),
         ("downlink", 2, 6.0),
@@ -83,7 +83,7 @@ def test_a_narrow_link_is_used_without_waste_from_the_start(
 @pytest.mark.parametrize(
     ("delay", "queue", "before", "seconds"),
     [
-        pytest.param(0.001, 300_000, 0.3, 0.2),
+        pytest.param(0.001, 300_000, 0.3, 0.2, marks=pytest.mark.slow),
         pytest.param(0.02, 300_000, 0.8, 0.4, marks=pytest.mark.slow),
         pytest.param(0.1, 25_000_000, 3.0, 0.5, marks=pytest.mark.slow),
     ],
@@ -143,6 +143,7 @@ def test_bursts_of_a_sender_that_is_woken_late_grow_to_what_a_queue_holds() -> N
     assert_calm(net)
 
 
+@pytest.mark.slow
 def test_receivers_that_are_woken_late_do_not_make_a_full_queue_look_like_chance() -> None:
     """Their acks bunch up, so that the rate is found too high, and a standing queue overflows."""
     net = world(queue=300_000, bandwidth=200 * MBIT)
@@ -243,7 +244,7 @@ def test_a_rate_that_changes_is_followed() -> None:
     assert_calm(net)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limit", ["downlink", "bandwidth"])
 def test_a_link_that_shrinks_under_a_full_window_delivers_again_soon(limit: str, seed: int) -> None:
     """What was in flight is lost on the way to all receivers, and only the sender has it."""

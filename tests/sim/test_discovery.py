@@ -21,7 +21,7 @@ SPECS = {"file": presets.tcp(file="/d"), "dns": presets.tcp(dns="name:1")}
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-@pytest.mark.parametrize("count", [2, 8, 50])
+@pytest.mark.parametrize("count", [2, 8, pytest.param(50, marks=pytest.mark.slow)])
 def test_members_that_start_together_form_one_group(spec: StackSpec, count: int) -> None:
     world = World(seed=count, spec=spec)
     members = world.join(*(f"m{number}" for number in range(count)))

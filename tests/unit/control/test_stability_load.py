@@ -1,5 +1,6 @@
 """Stability under load: rounds come by amount, tables stay small, and nothing is freed too soon."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ def check_nothing_is_lost(net: Net) -> None:
         assert max(mark.low for mark in marks) <= min(mark.delivered for mark in marks)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     loss=st.sampled_from([0.0, 0.1, 0.4]),

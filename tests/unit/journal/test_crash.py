@@ -101,6 +101,7 @@ def is_journal(directory: Path) -> bool:
     return (directory / "_manifest").is_dir() and (directory / "_open").is_dir()
 
 
+@pytest.mark.slow
 def test_killed_at_every_operation(tmp_path: Path) -> None:
     seen = 0
     for directory, progress in crashes(tmp_path):
@@ -114,6 +115,7 @@ def test_killed_at_every_operation(tmp_path: Path) -> None:
     assert seen > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick_first([None, 1, 2, 3], 1))
 def test_the_power_fails_at_every_operation(tmp_path: Path, seed: int | None) -> None:
     chance = None if seed is None else random.Random(seed)
@@ -150,6 +152,7 @@ def test_recovery_is_killed_at_every_operation(tmp_path: Path) -> None:
     assert number > 10
 
 
+@pytest.mark.slow
 def test_retention_is_killed_at_every_operation(tmp_path: Path) -> None:
     for directory, progress in crashes(tmp_path, bytes_kept=1):
         if not is_journal(directory):

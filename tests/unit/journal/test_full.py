@@ -32,6 +32,7 @@ class Life:
         self.writer.close()
 
 
+@pytest.mark.slow
 def test_the_disk_is_full_at_every_operation(tmp_path: Path) -> None:
     healthy = FaultyFiles()
     Life(tmp_path / "whole", healthy).run()

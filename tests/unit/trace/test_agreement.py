@@ -47,6 +47,7 @@ def test_both_find_nothing_in_what_a_world_did(seed: int) -> None:
     assert replay(rows) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick_first(HONEST, 6))
 def test_the_traces_of_any_stack_are_clean_by_its_own_rules(seed: int) -> None:
     assert check(simulated_history(seed), **rules_of(stack_of(seed))._asdict()) == []
@@ -75,6 +76,7 @@ def test_both_find_what_was_spoilt_in_invented_histories(way: str) -> None:
     assert sum(agree(invented(seed), seed, way) for seed in range(25)) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enough", quick_first([4, len(SEEDS)], 1))
 @pytest.mark.parametrize("way", WAYS)
 def test_both_find_what_was_spoilt_in_simulated_histories(way: str, enough: int) -> None:

@@ -65,6 +65,7 @@ def read_with_every_byte_of_the_footer_changed(root: Path, name: str) -> None:
             list(read_rows(root, name, None, SCHEMA.names))
 
 
+@pytest.mark.slow
 def test_no_footer_ends_the_process_or_is_refused_without_a_sentence(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, "prices", 1) as writer:
         writer.append(1, 1, 7, 1, [b"x"] * 20, sent_at=1_000, delivered_at=2_000)

@@ -151,6 +151,7 @@ def killed_everywhere(
         number += every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", quick_first([4, 1], 1))
 def test_killed_at_every_operation(tmp_path: Path, every: int) -> None:
     def files(_: Path, number: int) -> FaultyFiles:
@@ -159,6 +160,7 @@ def test_killed_at_every_operation(tmp_path: Path, every: int) -> None:
     assert killed_everywhere(tmp_path, files, lambda _: None, every) > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", quick_first([(None, 3), (None, 1), (1, 1)], 1))
 def test_the_power_fails_at_every_operation(tmp_path: Path, how: tuple[int | None, int]) -> None:
     seed, every = how

@@ -16,6 +16,7 @@ def test_every_option_of_a_multicast_varies(protocol: type[NakAck3 | NakAck4]) -
     assert {field.name for field in fields(protocol)} <= drawn
 
 
+@pytest.mark.slow
 def test_every_value_of_an_option_is_drawn_by_some_seed() -> None:
     specs = [draw_spec(Random(f"{seed}/swarm"))["multicast"].values() for seed in range(400)]
     for name, values in BUFFERS["multicast"].items():
