@@ -4,6 +4,7 @@ The sender always has more to send. Messages of 1,340 bytes are one packet each.
 """
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ PACKET = 1_420
 MBIT = 125_000.0
 
 
-def world(preset: str = "lan", /, seed: int = 1, **network: object) -> World:
+def world(preset: str = "lan", /, **network: Any) -> World:
     spec = presets.named(preset).replace(Wire(mtu=1_472))
-    return World(seed=seed, spec=spec, keep=False, **network)  # type: ignore[arg-type]
+    return World(spec=spec, keep=False, **{"seed": 1, **network})
 
 
 def feed(member: Member, count: int) -> None:
