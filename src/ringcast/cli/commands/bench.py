@@ -285,7 +285,7 @@ def _choose(scenarios: Sequence[Scenario], names: str | None) -> Sequence[Scenar
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in by_name]
     if unknown or not wanted:
-        raise ConfigError(f"there is no scenario '{', '.join(unknown)}': see ringcast bench --list")
+        raise ConfigError(f"there is no scenario '{', '.join(unknown)}': --list names them all")
     return [by_name[name] for name in wanted]
 
 
