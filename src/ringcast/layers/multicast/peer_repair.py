@@ -34,7 +34,7 @@ class _Requests(NamedTuple):
     first: int
     """The message whose repeated requests are counted."""
     tries: int
-    """How often it was requested from the member that was asked last."""
+    """How often it was requested since the last answer."""
     turn: int
     """How many times another member was asked instead; even when the sender was asked last."""
     last: int
