@@ -116,7 +116,7 @@ def test_a_stranger_gets_no_answer_over_udp() -> None:
         stranger.setblocking(False)
         with pytest.raises(BlockingIOError):
             stranger.recv(65_536)
-        assert peer.address not in a._member.transport._peers  # type: ignore[attr-defined]
+        assert peer.address not in a._member.transport._places.peers  # type: ignore[attr-defined]
 
 
 def test_a_key_appears_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

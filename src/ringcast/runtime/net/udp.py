@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Payload
-from ringcast.core.wire.codec import source_of
 from ringcast.core.wire.outbox import GATHER_SIZE, MTU, Datagram, Target, without_trains
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.segments import Received, Segments
@@ -25,10 +24,7 @@ from ringcast.errors import ConfigError
 from ringcast.runtime.net.connection import SOURCE
 from ringcast.runtime.net.endpoints import (
     ELSEWHERE,
-    KnownPlaces,
-    Resolver,
     SocketAddress,
-    Unresolved,
     advertised_host,
     bind_host,
     interface_index,
@@ -56,11 +52,10 @@ from ringcast.runtime.net.socket_options import (
     size_buffers,
 )
 from ringcast.runtime.net.transport import Guard
+from ringcast.runtime.net.udp_places import UdpPlaces
 from ringcast.transports import Udp
 
 DATAGRAM_MAX = 65_536
-SOURCES_MAX = 4_096
-"""Sources that are remembered, and endpoints of places."""
 SMALL = 10_000
 """After a datagram below this size, in bytes, the queue of the socket is likely empty."""
 GATHER_MAX = 512
@@ -84,12 +79,7 @@ class UdpTransport:
         self.endpoint = ""
         self._ready = select.poll()
         self._sockets: list[socket.socket] = []
-        self._peers = KnownPlaces[SocketAddress]()
-        self._unresolved = Unresolved()
-        self._sources: dict[SocketAddress, bytes] = {}
-        """By place: the sender that the last datagram from there has named."""
-        self._endpoints: dict[SocketAddress, str] = {}
-        """What members at each place say that their endpoint is."""
+        self._places = UdpPlaces(self.counters)
         self._everybody: tuple[SocketAddress, ...] = ()
         self._complained: set[int] = set()
         self._is_filtered = False
@@ -110,7 +100,7 @@ class UdpTransport:
 
     def secure(self, guard: Guard, /) -> None:
         """Learn nothing from datagrams that may be anybody's."""
-        self._guard = guard
+        self._guard, self._places.is_closed = guard, True
         if self._is_strict:  # Its keys may have other tags, and the kernel is to know them now.
             self._drop_foreign()
 
@@ -121,7 +111,7 @@ class UdpTransport:
         reach = spec.multicast or ELSEWHERE[6 if ":" in spec.bind else 4]
         host = bind_host(spec.bind, reach)
         self._family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._resolver, self._claimed = Resolver(self._family), Resolver(self._family)
+        self._places.open(self._family)
         try:
             self._unicast = self._bind((host.partition("%")[0], spec.port), shared=False, host=host)
             if spec.multicast:
@@ -196,16 +186,7 @@ class UdpTransport:
     def learn(self, peer: Peer, is_claim: bool = False) -> None:
         """Remember where a member is; a process outside the view is answered where its datagrams
         come from, so that it cannot have answers sent to others."""
-        if is_claim and self._peers.is_heard(peer.address):
-            return
-        addresses = (self._claimed if is_claim else self._resolver).lookup(peer.endpoint)
-        if addresses:
-            self._peers.put(peer.address, addresses[0], is_claim)
-            if len(self._endpoints) >= SOURCES_MAX:
-                self._endpoints.clear()
-            self._endpoints[addresses[0]] = peer.endpoint
-        else:
-            self._unresolved.put(peer, is_claim)
+        self._places.learn(peer, is_claim)
 
     def send(self, datagrams: Sequence[Datagram], members: Sequence[Address]) -> None:
         """Send; what the kernel does not take is dropped and counted."""
@@ -321,19 +302,8 @@ class UdpTransport:
         if target is None:
             if self._everybody:
                 return self._everybody
-            known = self._peers
-            return [place for member in members if (place := known.get(member)) is not None]
-        if isinstance(target, str):
-            return self._resolver.lookup(target)
-        place = self._peers.get(target)
-        if place is None and (unresolved := self._unresolved.pop(target)) is not None:
-            self.learn(*unresolved)
-            place = self._peers.get(target)
-        if place is None:
-            self.counters["dropped_unknown_target"] += 1
-            self._sources.clear()  # So that it is learned when it is heard again.
-            return ()
-        return (place,)
+            return self._places.all_of(members)
+        return self._places.find(target)
 
     def _is_too_large(self, nbytes: int) -> bool:
         """Whether a datagram does not fit the interface, whose MTU may have changed; the member is
@@ -387,26 +357,26 @@ class UdpTransport:
         for code, place in reported_errors(self._unicast):
             has_any = True
             self.counters[f"reported_{errno.errorcode.get(code, 'error').lower()}"] += 1
-            endpoint = self._endpoints.get(place)
+            endpoint = self._places.endpoints.get(place)
             if code == errno.ECONNREFUSED and endpoint is not None and endpoint not in self.hints:
                 self.hints.append(endpoint)
         return has_any
 
     def _read_coalesced(self, sock: socket.socket, limit: int) -> Iterator[Received]:
-        count = nbytes = 0
+        places, count, nbytes = self._places, 0, 0
         try:
             for _ in range(limit):
                 data, ancillary, _, source = sock.recvmsg(
                     DATAGRAM_MAX, ANCILLARY_SIZE, socket.MSG_DONTWAIT
                 )
-                if self._sources.get(source) != data[SOURCE]:
-                    self._on_source(data, source)
+                if places.sources.get(source) != data[SOURCE]:
+                    places.hear(data, source)
                 size, length = segment_size(ancillary), len(data)
                 nbytes += length
                 if 0 < size < length:
                     segments = Segments(data, size)
                     count += len(segments)
-                    self._on_segments(segments, source)
+                    places.hear_segments(segments, source)
                     yield segments
                     del segments
                 else:
@@ -421,7 +391,7 @@ class UdpTransport:
         self.counters["received_bytes"] += nbytes
 
     def _read(self, sock: socket.socket, limit: int) -> Iterator[Received]:
-        sources = self._sources
+        places, sources = self._places, self._places.sources
         placement = self.placement if sock is not self._unicast else _NOWHERE
         count = nbytes = 0
         data: bytes | memoryview
@@ -436,7 +406,7 @@ class UdpTransport:
                     )
                     data = placement.placed(size)
                 if sources.get(source) != data[SOURCE] and data is not PLACED:
-                    self._on_source(data, source)
+                    places.hear(data, source)
                 count += 1
                 nbytes += size
                 yield data
@@ -456,24 +426,6 @@ class UdpTransport:
         if not isinstance(error, BlockingIOError):
             name = errno.errorcode.get(error.errno or 0, "error").lower()
             self.counters[f"receive_{name}"] += 1
-
-    def _on_source(self, data: bytes | memoryview, source: SocketAddress) -> None:
-        """A datagram from a new source, or one that names another sender than the last."""
-        address = source_of(data) if self._guard is None else None
-        if address is None:
-            return  # In a closed group, who is where is read from sealed frames only.
-        if len(self._sources) >= SOURCES_MAX:
-            self._sources.clear()
-        self._sources[source] = bytes(data[SOURCE])
-        self._peers.hear(address, source)
-
-    def _on_segments(self, segments: Segments, source: SocketAddress) -> None:
-        """Each of a stranger's segments may name another sender; those of a member do not."""
-        first = source_of(segments.data)
-        if first is None or self._peers.member(first) != source:
-            for segment in segments:
-                if self._sources.get(source) != segment[SOURCE]:
-                    self._on_source(segment, source)
 
 
 _NOWHERE = Placement()

@@ -75,10 +75,10 @@ def test_names_that_strangers_claim_push_no_member_out(monkeypatch: pytest.Monke
                 transport.learn(peer, is_claim=True)
         monkeypatch.setattr(Resolver, "lookup", lambda resolver, endpoint: (("127.0.0.1", 9),))
         transport.send([datagram(peer.address, ME) for peer in claims], ())
-        assert transport._peers.member(OTHER) == ("127.0.0.1", 9)
-        assert not any(transport._peers.member(peer.address) for peer in claims)
+        assert transport._places.peers.member(OTHER) == ("127.0.0.1", 9)
+        assert not any(transport._places.peers.member(peer.address) for peer in claims)
         transport.send([datagram(Address(5), ME)], ())
-        assert transport._peers.member(Address(5)) == ("127.0.0.1", 9)
+        assert transport._places.peers.member(Address(5)) == ("127.0.0.1", 9)
 
 
 def test_names_of_strangers_keep_no_configured_name_from_being_looked_up(
@@ -173,10 +173,10 @@ def test_each_segment_of_a_stranger_is_looked_at() -> None:
     heads = [b"".join(datagram(None, name).buffers) for name in names]
     a.open(ME, 7)
     try:
-        a._on_segments(Segments(b"".join(heads), len(heads[0])), place)
+        a._places.hear_segments(Segments(b"".join(heads), len(heads[0])), place)
         for name in names:
             a.learn(Peer(name, "", "127.0.0.1:10"), is_claim=True)
-        assert [a._peers.get(name) for name in names] == [place] * 3
+        assert [a._places.peers.get(name) for name in names] == [place] * 3
     finally:
         a.close()
 
@@ -356,11 +356,11 @@ def test_a_refused_datagram_changes_nothing_where_fragments_are_allowed() -> Non
 
 
 def test_sources_and_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ringcast.runtime.net.udp.SOURCES_MAX", 3)
+    monkeypatch.setattr("ringcast.runtime.net.udp_places.SOURCES_MAX", 3)
     heard = b"".join(encode(7, OTHER, []))
     with opened(Udp(bind="127.0.0.1", multicast="")) as transport:
         for port in range(1, 11):
-            transport._on_source(heard, ("127.0.0.1", port))
+            transport._places.hear(heard, ("127.0.0.1", port))
             transport.learn(Peer(Address(port), "", f"127.0.0.1:{port}"))
-        assert len(transport._sources) <= 3
-        assert len(transport._endpoints) <= 3
+        assert len(transport._places.sources) <= 3
+        assert len(transport._places.endpoints) <= 3
