@@ -20,7 +20,7 @@ from typing import Protocol
 from ringcast.core.model.address import Address
 from ringcast.core.model.view import View
 from ringcast.core.stack.stack import Stack
-from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE, SEALED_SAMPLE
+from ringcast.runtime.net.datagram.own_filter import HEAVY_SAMPLE, SAMPLE, SEALED_SAMPLE
 
 log = logging.getLogger("ringcast")
 

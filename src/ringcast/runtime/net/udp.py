@@ -22,15 +22,7 @@ from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.segments import Received, Segments
 from ringcast.errors import ConfigError
 from ringcast.runtime.net.connection import SOURCE
-from ringcast.runtime.net.endpoints import (
-    ELSEWHERE,
-    SocketAddress,
-    advertised_host,
-    bind_host,
-    interface_index,
-    join_endpoint,
-)
-from ringcast.runtime.net.offload import (
+from ringcast.runtime.net.datagram.offload import (
     ANCILLARY_SIZE,
     SEGMENT_SIZE_MAX,
     UNSUPPORTED,
@@ -40,8 +32,17 @@ from ringcast.runtime.net.offload import (
     segment_request,
     segment_size,
 )
-from ringcast.runtime.net.own_filter import drop_foreign, drop_own, sample_strangers
-from ringcast.runtime.net.path_mtu import datagram_max, forbid_fragments
+from ringcast.runtime.net.datagram.own_filter import drop_foreign, drop_own, sample_strangers
+from ringcast.runtime.net.datagram.path_mtu import datagram_max, forbid_fragments
+from ringcast.runtime.net.datagram.places import UdpPlaces
+from ringcast.runtime.net.endpoints import (
+    ELSEWHERE,
+    SocketAddress,
+    advertised_host,
+    bind_host,
+    interface_index,
+    join_endpoint,
+)
 from ringcast.runtime.net.socket_options import (
     bind_failed,
     bound_waiting,
@@ -52,7 +53,6 @@ from ringcast.runtime.net.socket_options import (
     size_buffers,
 )
 from ringcast.runtime.net.transport import Guard
-from ringcast.runtime.net.udp_places import UdpPlaces
 from ringcast.transports import Udp
 
 DATAGRAM_MAX = 65_536

@@ -14,7 +14,7 @@ from ringcast.runtime.member.stranger_watch import (
     SEALED_FLOOD_DATAGRAMS,
     StrangerWatch,
 )
-from ringcast.runtime.net.own_filter import HEAVY_SAMPLE, SAMPLE, SEALED_SAMPLE
+from ringcast.runtime.net.datagram.own_filter import HEAVY_SAMPLE, SAMPLE, SEALED_SAMPLE
 
 A, B = Address(1), Address(2)
 

@@ -24,9 +24,9 @@ from ringcast.core.wire.outbox import Datagram
 from ringcast.core.wire.placement import Placement
 from ringcast.core.wire.segments import Segments, one_by_one
 from ringcast.errors import ConfigError
+from ringcast.runtime.net.datagram.offload import coalesce
+from ringcast.runtime.net.datagram.own_filter import drop_own
 from ringcast.runtime.net.endpoints import LOOKUPS_MAX, Resolver
-from ringcast.runtime.net.offload import coalesce
-from ringcast.runtime.net.own_filter import drop_own
 from ringcast.runtime.net.udp import UdpTransport
 from ringcast.sim.engine.placement import PlainBuffer
 from ringcast.transports import Udp
@@ -356,7 +356,7 @@ def test_a_refused_datagram_changes_nothing_where_fragments_are_allowed() -> Non
 
 
 def test_sources_and_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ringcast.runtime.net.udp_places.SOURCES_MAX", 3)
+    monkeypatch.setattr("ringcast.runtime.net.datagram.places.SOURCES_MAX", 3)
     heard = b"".join(encode(7, OTHER, []))
     with opened(Udp(bind="127.0.0.1", multicast="")) as transport:
         for port in range(1, 11):

@@ -11,7 +11,7 @@ from ringcast.core.model.address import Address
 from ringcast.core.model.view import ViewId
 from ringcast.core.wire.codec import encode
 from ringcast.core.wire.frames import Alive, Frame, Leave, UnicastAck
-from ringcast.runtime.net.own_filter import (
+from ringcast.runtime.net.datagram.own_filter import (
     HEAVY_SAMPLE,
     MEMBERS_MAX,
     SAMPLE,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ringcast.core.model.address import Address
 from ringcast.core.wire.outbox import TRAIN_MAX, TRAIN_SEGMENTS_MAX, Datagram
-from ringcast.runtime.net.offload import grouped
+from ringcast.runtime.net.datagram.offload import grouped
 
 sizes = st.sampled_from([40, 1_000, 1_472, 30_000, 60_000])
 targets = st.sampled_from([None, Address(1), "10.0.0.1:7700"])

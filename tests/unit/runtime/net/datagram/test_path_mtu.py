@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from ringcast.runtime.net.path_mtu import PACKET_DEFAULT, datagram_max, forbid_fragments
+from ringcast.runtime.net.datagram.path_mtu import PACKET_DEFAULT, datagram_max, forbid_fragments
 
 
 def test_the_packets_of_loopback_are_large() -> None:
