@@ -35,6 +35,7 @@ from ringcast.runtime.net.datagram.offload import (
 from ringcast.runtime.net.datagram.own_filter import drop_foreign, drop_own, sample_strangers
 from ringcast.runtime.net.datagram.path_mtu import datagram_max, forbid_fragments
 from ringcast.runtime.net.datagram.places import UdpPlaces
+from ringcast.runtime.net.datagram.recvmmsg import SLOTS, ManyReader, has_recvmmsg
 from ringcast.runtime.net.endpoints import (
     ELSEWHERE,
     SocketAddress,
@@ -88,6 +89,8 @@ class UdpTransport:
         """Whether the kernel was asked to drop what is not of the group."""
         self._segments = self._coalesces = False
         """Whether many datagrams of one size leave, and arrive, in one system call."""
+        self._many: dict[socket.socket, ManyReader] = {}
+        """What reads datagrams of one size that the device has not joined."""
         self.mtu = MTU
         """The largest datagram that fits the packets of the interface, known once it is open."""
         self.shrunk = 0
@@ -129,6 +132,8 @@ class UdpTransport:
         self._segments = can_segment(self._unicast)
         if self.mtu <= SEGMENT_SIZE_MAX:
             self._coalesces = min(map(coalesce, self._sockets))
+        if self._coalesces and has_recvmmsg():
+            self._many = {sock: ManyReader() for sock in self._sockets}
         self._by_fd = {sock.fileno(): sock for sock in self._sockets}
         for fd in self._by_fd:
             self._ready.register(fd, select.POLLIN)
@@ -363,9 +368,18 @@ class UdpTransport:
         return has_any
 
     def _read_coalesced(self, sock: socket.socket, limit: int) -> Iterator[Received]:
-        places, count, nbytes = self._places, 0, 0
+        places, many, count, nbytes = self._places, self._many.get(sock), 0, 0
         try:
             for _ in range(limit):
+                if many is not None and many.size:
+                    found, joined = many.read(sock)
+                    for some, source in joined:
+                        count += len(some) if isinstance(some, Segments) else 1
+                        nbytes += self._hear(some, source)
+                        yield some
+                    if found < SLOTS:
+                        break
+                    continue
                 data, ancillary, _, source = sock.recvmsg(
                     DATAGRAM_MAX, ANCILLARY_SIZE, socket.MSG_DONTWAIT
                 )
@@ -381,6 +395,8 @@ class UdpTransport:
                     del segments
                 else:
                     count += 1
+                    if many is not None:
+                        many.learn(length)
                     yield data
                 del data
                 if length < size + SMALL and not self._ready.poll(0):
@@ -389,6 +405,16 @@ class UdpTransport:
             self._on_receive_error(error)
         self.counters["received_datagrams"] += count
         self.counters["received_bytes"] += nbytes
+
+    def _hear(self, some: bytes | Segments, source: SocketAddress) -> int:
+        """Learn who sends from there; how many bytes these are."""
+        places = self._places
+        data = some.data if isinstance(some, Segments) else some
+        if places.sources.get(source) != data[SOURCE]:
+            places.hear(data, source)
+        if isinstance(some, Segments):
+            places.hear_segments(some, source)
+        return len(data)
 
     def _read(self, sock: socket.socket, limit: int) -> Iterator[Received]:
         places, sources = self._places, self._places.sources

@@ -22,6 +22,7 @@ UNSUPPORTED = frozenset(
 )
 """Errors with which a kernel or a device says that it cannot cut these datagrams."""
 ANCILLARY_SIZE = socket.CMSG_SPACE(4)
+_COALESCED = struct.Struct("@Niii")
 
 Ancillary = list[tuple[int, int, bytes]]
 
@@ -49,6 +50,14 @@ def segment_size(ancillary: Ancillary) -> int:
             (size,) = struct.unpack_from("@i", data)
             return int(size)
     return 0
+
+
+def segment_size_in(header: bytes) -> int:
+    """The same, of ancillary data as the kernel writes it: a struct cmsghdr, and an int."""
+    if len(header) < _COALESCED.size:
+        return 0
+    _, level, kind, size = _COALESCED.unpack_from(header)
+    return int(size) if (level, kind) == (socket.IPPROTO_UDP, _UDP_GRO) else 0
 
 
 def segment_request(size: int) -> Ancillary:
