@@ -32,12 +32,14 @@ REPEAT_SECONDS_MIN = 0.0015
 class RequestTiming:
     """When a gap is requested, and when it is requested again."""
 
-    __slots__ = ("_repeat_max", "reordering", "rtt")
+    __slots__ = ("_doubted_at", "_repeat_max", "reordering", "rtt")
 
     def __init__(self, delay_min: float, delay_max: float) -> None:
         self.reordering = ReorderingDelay(delay_min, delay_max)
         self.rtt = RttEstimator(INITIAL_RTT_DELAYS * delay_min)
         self._repeat_max = 2 * delay_max
+        self._doubted_at = float("-inf")
+        """When the round trip was taken for too short the last time."""
 
     def timeout(self, tries: int) -> float:
         """Seconds from the last of this many requests to the next."""
@@ -46,7 +48,7 @@ class RequestTiming:
         factor = 2.0 ** min(max(tries - steady_tries, 0), 16)
         return min(first * factor, max(self._repeat_max, 4 * first))
 
-    def answered(self, seconds: float, tries: int) -> None:
+    def answered(self, seconds: float, tries: int, now: float) -> None:
         """Everything arrived this long after the first of this many requests.
 
         With several requests the round trip is unknown; the first sample of a path is taken all the
@@ -54,7 +56,9 @@ class RequestTiming:
         """
         if tries == 1 or not self.rtt.has_sample:
             self.rtt.sample(seconds)
-        else:
+        elif now >= self._doubted_at + self.rtt.timeout:
+            # Once in a round trip: many gaps that waited for the same thing say it only once.
+            self._doubted_at = now
             self.rtt.doubt(seconds)
 
 
@@ -172,7 +176,7 @@ class Repair:
     def _request_rest(self, sighting: _Sighting, now: float, is_sample: bool) -> None:
         """All of the last request arrived, and it could not hold everything: request the rest."""
         if is_sample:
-            self.timing.answered(now - sighting.first_requested, sighting.tries)
+            self.timing.answered(now - sighting.first_requested, sighting.tries, now)
         sighting.first, sighting.requested_to = sighting.requested_to + 1, sighting.last
         sighting.due = now
 
@@ -180,7 +184,7 @@ class Repair:
         if is_sample and sighting.tries == 0:
             self.timing.reordering.sample(now - sighting.seen)
         elif is_sample:
-            self.timing.answered(now - sighting.first_requested, sighting.tries)
+            self.timing.answered(now - sighting.first_requested, sighting.tries, now)
         sighting.tries = -1
 
     def _join_oldest(self) -> None:

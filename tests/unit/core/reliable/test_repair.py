@@ -22,7 +22,7 @@ MANY = 1_000
 
 def sampled(round_trip: float = 0.004) -> RequestTiming:
     timing = RequestTiming(DELAY, INTERVAL)
-    timing.answered(round_trip, 1)
+    timing.answered(round_trip, 1, 0.0)
     return timing
 
 
@@ -82,9 +82,9 @@ def test_before_the_first_sample_the_timeout_is_a_multiple_of_the_least_delay() 
 def test_only_an_answer_to_a_single_request_is_a_sample() -> None:
     timing = sampled()
     before = timing.timeout(1)
-    timing.answered(0.001, 2)
+    timing.answered(0.001, 2, 0.0)
     assert timing.timeout(1) == before
-    timing.answered(0.5, 1)
+    timing.answered(0.5, 1, 0.0)
     assert timing.timeout(1) > before
 
 
@@ -92,16 +92,25 @@ def test_answers_after_several_requests_make_the_timeout_longer_bit_by_bit() -> 
     """Else a receiver that takes the round trip for too short would repeat each request."""
     timing = sampled()
     before = timing.timeout(1)
-    timing.answered(0.5, 2)
+    timing.answered(0.5, 2, 0.0)
     assert before < timing.timeout(1) < 1.25 * before
-    for _ in range(12):
-        timing.answered(0.05, 2)
+    for number in range(12):
+        timing.answered(0.05, 2, 1.0 + number)
     assert timing.timeout(1) >= 0.05
+
+
+def test_many_gaps_that_are_repaired_at_once_make_the_timeout_longer_once() -> None:
+    """Else an outage that ends makes each repair after it wait a hundred times as long."""
+    timing = sampled()
+    before = timing.timeout(1)
+    for _ in range(50):
+        timing.answered(0.5, 2, 1.0)
+    assert before < timing.timeout(1) < 1.25 * before
 
 
 def test_the_first_answer_is_a_sample_even_after_several_requests() -> None:
     timing = RequestTiming(DELAY, INTERVAL)
-    timing.answered(0.01, 3)
+    timing.answered(0.01, 3, 0.0)
     assert timing.timeout(1) == 0.01 + 4 * 0.005
 
 
