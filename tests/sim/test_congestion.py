@@ -128,16 +128,16 @@ def test_a_sender_that_is_woken_late_uses_a_narrow_link(queue: int) -> None:
 def test_bursts_of_a_sender_that_is_woken_late_grow_to_what_a_queue_holds() -> None:
     net = world(queue=300_000, downlink=200 * MBIT)
     a, b, _, _ = net.join("a", "b", "c", "d")
-    for _ in range(90):
+    for _ in range(110):
         a.send([bytes(1_000)] * 250)
     began = settled = net.now
     before = 0
-    while net.now < began + 0.7:
+    while net.now < began + 0.8:
         a.pause()
         net.run(0.006)
         a.resume()
         net.run(0.001)
-        if net.now < began + 0.3:
+        if net.now < began + 0.4:
             before, settled = len(b.delivered), net.now
     used = (len(b.delivered) - before) * 1_000 / (net.now - settled)
     assert used >= 0.8 * 200 * MBIT

@@ -209,7 +209,7 @@ class WirePart(Part):
                 step = max(1, self._budget // run.size)
                 return list(encode_run(self.group, self.env.me, run, step, target))
             run = part
-        trains = encode_packed(run, target)
+        trains = encode_packed(run, target, self.env.out.train_bytes)
         is_cut = self._seal is not None or not self.env.sends_trains
         return list(without_trains(trains) if is_cut else trains)
 

@@ -29,6 +29,7 @@ from ringcast.core.reliable.path import SAMPLE_SECONDS, SAMPLE_SECONDS_PACED, Pa
 from ringcast.core.reliable.phases import CALM, PHASE_SECONDS, Phases
 from ringcast.core.reliable.ticker import ACK_SECONDS
 from ringcast.core.stack.env import Env
+from ringcast.core.wire.outbox import TRAIN_MAX
 
 INITIAL_BYTES = 32_000
 INITIAL_DATAGRAMS = 10
@@ -60,10 +61,17 @@ PHASE_MORE_SECONDS = 0.04
 PHASE_ACKS = 0.5
 """The acks of all receivers that fall into a phase at the least, in intervals between two acks for
 each of them: in large groups acks are rarer."""
+PACKET_BYTES = 1_500
+"""What a packet has on most networks; larger datagrams count as several."""
 WAKE_SECONDS = 0.0005
 WAKE_DATAGRAMS = 8
 """What is sent at once when it is woken in time: the larger of both, so that runs fill their
 datagrams on slow paths too."""
+TRAIN_SECONDS = 0.000_25
+TRAIN_PACKETS_MIN = 8
+"""What leaves in one system call has so many seconds of the slowest path's rate, and at least so
+many packets: it leaves at the speed of the interface, and a queue before a slower link has to hold
+it."""
 MARK_SECONDS = 0.0002
 MARKS_MAX = 512
 MESSAGES_MAX = 1 << 62
@@ -105,6 +113,7 @@ class Congestion:
         "paths",
         "rate",
         "ready_at",
+        "train_bytes",
         "window",
     )
 
@@ -117,6 +126,8 @@ class Congestion:
         self.paths: dict[Address, Path] = {}
         self._first = self.window = first_window(env, bound)
         """Bytes that may be in flight."""
+        self.train_bytes = TRAIN_MAX
+        """Bytes that may leave at the speed of the interface."""
         self.rate = 0.0
         """Bytes per second at which sending is paced."""
         self.is_paced = False
@@ -216,7 +227,7 @@ class Congestion:
         self._budget -= nbytes
         if self._budget <= 0:
             pace = self._phases.gain * self.rate
-            wake = max(WAKE_SECONDS, WAKE_DATAGRAMS * min(self._env.mtu, 1_500) / pace)
+            wake = max(WAKE_SECONDS, WAKE_DATAGRAMS * min(self._env.mtu, PACKET_BYTES) / pace)
             seconds = wake - self._budget / pace
             self.ready_at = max(self.ready_at, self._budget_at + seconds)
 
@@ -226,7 +237,7 @@ class Congestion:
         phases, receivers = self._phases, len(self.paths)
         phases.go_on(self.rate, receivers, queued, self._env.rng.random)
         acks = PHASE_ACKS * ACK_SECONDS * receivers
-        datagrams = 8 * min(self._env.mtu, 1_500) / self.rate
+        datagrams = 8 * min(self._env.mtu, PACKET_BYTES) / self.rate
         round_trip = self._slowest()
         trips = round_trip + min(2 * round_trip, PHASE_MORE_SECONDS)
         phases.seconds = max(PHASE_SECONDS, acks, trips, datagrams)
@@ -255,8 +266,15 @@ class Congestion:
                 path.window = min(path.window, path.rate * (path.base_rtt + QUEUE_SECONDS))
         if path.window != window or self.is_paced:
             self._update(now)
-        if has_sample and self._is_starting:
-            self._watch_start()
+        if has_sample:
+            self._size_trains()
+            if self._is_starting:
+                self._watch_start()
+
+    def _size_trains(self) -> None:
+        rate = min([path.rate for path in self._counted() if path.is_measured], default=math.inf)
+        packets = TRAIN_PACKETS_MIN * min(self._env.mtu, PACKET_BYTES)
+        self.train_bytes = int(min(TRAIN_MAX, max(packets, TRAIN_SECONDS * rate)))
 
     def _watch_start(self) -> None:
         """End the start when the rate does not grow any more."""

@@ -75,7 +75,7 @@ class PackedPart(Frame):
 class Outbox:
     """Frames in the order in which they are to leave."""
 
-    __slots__ = ("again", "frames", "is_packing", "learned")
+    __slots__ = ("again", "frames", "is_packing", "learned", "train_bytes")
 
     def __init__(self) -> None:
         self.frames: list[tuple[Target, Frame]] = []
@@ -84,6 +84,8 @@ class Outbox:
         self.is_packing = False
         """Whether the last messages to the group lie across datagrams, so that a lost datagram
         spoils messages of which its neighbours have a part."""
+        self.train_bytes = TRAIN_MAX
+        """Bytes that may leave in one system call."""
         self.learned: list[Peer] = []
         """Members that the transport should know how to reach, before it sends the frames."""
 

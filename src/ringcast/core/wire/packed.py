@@ -113,12 +113,14 @@ def pack(group: int, source: Address, run: Data, room: int) -> PackedPart:
     return PackedPart(head, run.payloads, 0, run.nbytes, run.size, room + GAINED)
 
 
-def encode_packed(part: PackedPart, target: Target = None) -> Iterator[Datagram]:
-    """Trains of datagrams, to the group or to one member."""
+def encode_packed(
+    part: PackedPart, target: Target = None, train_bytes: int = TRAIN_MAX
+) -> Iterator[Datagram]:
+    """Trains of datagrams, each of up to `train_bytes`, to the group or to one member."""
     head, payloads, size, step = part.head, part.payloads, part.size, part.step
     begun = part.position // size  # The number of the first message.
     segment = PACKED_AT + step
-    most = max(1, min(TRAIN_SEGMENTS_MAX, TRAIN_MAX // segment))
+    most = max(1, min(TRAIN_SEGMENTS_MAX, train_bytes // segment))
     stop = part.position + part.nbytes
     for at in range(part.position, stop, most * step):
         end = min(stop, at + most * step)

@@ -94,6 +94,7 @@ class FlightControl:
     def on_sent(self, run: Batch) -> None:
         """A run was sent to the group."""
         env, congestion = self._env, self.congestion
+        env.out.train_bytes = congestion.train_bytes
         if self.is_shared:
             self.sent_at[env.me] = env.now
         if env.sends_packets and (env.now >= congestion.next_mark or congestion.is_paced):

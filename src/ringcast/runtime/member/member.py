@@ -244,6 +244,7 @@ class Member:
         if out.frames:
             datagrams = self.stack.drain()
             if not self._shut:
+                self.transport.train_bytes = self._out.train_bytes
                 self.transport.send(datagrams, () if view is None else view.members)
                 if self.transport.shrunk:
                     self.stack.shrink(self.transport.shrunk, time.monotonic())

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
 from ringcast.core.model.address import Address, Peer
-from ringcast.core.wire.outbox import MTU, Datagram
+from ringcast.core.wire.outbox import MTU, TRAIN_MAX, Datagram
 from ringcast.runtime.system.bell import Bell, make_bell
 
 QUEUE_MAX = 4_096
@@ -25,6 +25,7 @@ class MemoryTransport:
     deadline = float("inf")
     mtu = MTU
     shrunk = 0
+    train_bytes = TRAIN_MAX
 
     def __init__(self) -> None:
         self.hints: list[str] = []

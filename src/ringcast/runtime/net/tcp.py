@@ -24,7 +24,7 @@ from operator import attrgetter
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.wire.layout import MAGIC
-from ringcast.core.wire.outbox import MTU, Datagram
+from ringcast.core.wire.outbox import MTU, TRAIN_MAX, Datagram
 from ringcast.runtime.net.connection import (
     CHUNK_SIZE,
     SOURCE,
@@ -61,6 +61,7 @@ class TcpTransport:
     """Datagrams over TCP connections."""
 
     shrunk = 0
+    train_bytes = TRAIN_MAX
 
     def __init__(self, spec: Tcp) -> None:
         self.spec = spec

@@ -52,6 +52,9 @@ class Transport(Protocol):
     """Set when the kernel has refused datagrams as too large: the largest that it takes now. The
     member sets it back to 0."""
 
+    train_bytes: int
+    """The most that may leave at once; the member sets it."""
+
     hints: list[str]
     """Endpoints whose member may have crashed, as the network says; the member empties it."""
 

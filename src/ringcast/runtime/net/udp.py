@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from ringcast.core.model.address import Address, Peer
 from ringcast.core.model.batch import Payload
-from ringcast.core.wire.outbox import GATHER_SIZE, MTU, Datagram, Target, without_trains
+from ringcast.core.wire.outbox import GATHER_SIZE, MTU, TRAIN_MAX, Datagram, Target, without_trains
 from ringcast.core.wire.placement import PLACED, Placement
 from ringcast.core.wire.segments import Received, Segments
 from ringcast.errors import ConfigError
@@ -94,6 +94,7 @@ class UdpTransport:
         self.mtu = MTU
         """The largest datagram that fits the packets of the interface, known once it is open."""
         self.shrunk = 0
+        self.train_bytes = TRAIN_MAX
         self._has_fragments = True
         """Whether the kernel cuts datagrams that do not fit a packet."""
         self._multicasts = 0
@@ -201,7 +202,7 @@ class UdpTransport:
         if not first.segment and (len(datagrams) == 1 or first.nbytes > SEGMENT_SIZE_MAX):
             self._send_each(datagrams, members)
             return
-        for target, group in grouped(datagrams):
+        for target, group in grouped(datagrams, self.train_bytes):
             if self._segments and (len(group) > 1 or group[0].segment):
                 self._send_segments(target, group, members)
             else:

@@ -8,6 +8,7 @@ from ringcast.core.model.address import Address, Peer
 from ringcast.core.reliable.congestion import INITIAL_BYTES, WINDOW_BYTES_MIN, Congestion
 from ringcast.core.reliable.phases import CALM
 from ringcast.core.stack.env import Env
+from ringcast.core.wire.outbox import TRAIN_MAX
 
 A, B, C = (Address(n) for n in (1, 2, 3))
 BOUND = 4_000_000
@@ -56,6 +57,14 @@ def test_a_loss_starts_pacing_at_the_delivery_rate_of_the_slowest_path() -> None
     assert control.is_paced
     assert 9e6 < control.rate < 11e6
     assert WINDOW_BYTES_MIN <= control.window < 500_000
+
+
+@pytest.mark.parametrize(("rate", "nbytes"), [(1e9, TRAIN_MAX), (100e6, 25_000), (10e6, 8 * 1_472)])
+def test_what_leaves_at_once_is_a_short_time_of_the_slowest_path(rate: float, nbytes: int) -> None:
+    env, control = congestion()
+    assert control.train_bytes == TRAIN_MAX
+    carry(env, control, rate, 20)
+    assert 0.9 * nbytes <= control.train_bytes <= 1.1 * nbytes
 
 
 def test_a_few_messages_that_wait_for_repairs_do_not_make_the_path_slow() -> None:

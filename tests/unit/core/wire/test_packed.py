@@ -105,6 +105,16 @@ def test_a_train_of_small_datagrams_has_as_many_as_the_kernel_takes() -> None:
     assert longest == TRAIN_SEGMENTS_MAX * 512
 
 
+def test_a_train_is_no_longer_than_the_sender_wants() -> None:
+    run = a_run(100)
+    part = pack(GROUP, run.origin, run, ROOM)
+    for most in (20_000, 3_000, 1):
+        cut = list(encode_packed(part, None, most))
+        assert max(train.nbytes for train in cut) <= max(most, 1_472)
+        alone = [b"".join(one.buffers) for one in without_trains(cut)]
+        assert alone == datagrams(run)
+
+
 def test_a_datagram_by_itself_is_no_train() -> None:
     run = a_run(2)
     last = trains(replace(run, payloads=run.payloads[:1], nbytes=1_000))

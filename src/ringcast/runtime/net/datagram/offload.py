@@ -65,9 +65,11 @@ def segment_request(size: int) -> Ancillary:
     return [(socket.IPPROTO_UDP, _UDP_SEGMENT, struct.pack("@H", size))]
 
 
-def grouped(datagrams: Sequence[Datagram]) -> Iterator[tuple[Target, Sequence[Datagram]]]:
-    """Neighbours with one target that can leave in one call: all of one size but the last, which
-    may be smaller."""
+def grouped(
+    datagrams: Sequence[Datagram], train_bytes: int = TRAIN_MAX
+) -> Iterator[tuple[Target, Sequence[Datagram]]]:
+    """Neighbours with one target that can leave in one call, `train_bytes` at the most: all of one
+    size but the last, which may be smaller."""
     begin = 0
     while begin < len(datagrams):
         target, _, size, segment = datagrams[begin]
@@ -75,7 +77,7 @@ def grouped(datagrams: Sequence[Datagram]) -> Iterator[tuple[Target, Sequence[Da
             yield target, datagrams[begin : begin + 1]
             begin += 1
             continue
-        end, last = begin + 1, begin + min(TRAIN_SEGMENTS_MAX, max(1, TRAIN_MAX // size))
+        end, last = begin + 1, begin + min(TRAIN_SEGMENTS_MAX, max(1, train_bytes // size))
         while end < len(datagrams) and end < last:
             following = datagrams[end]
             if following.target != target or following.nbytes > size or following.segment:

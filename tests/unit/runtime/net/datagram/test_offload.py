@@ -26,3 +26,4 @@ def test_groups_are_what_the_kernel_can_cut(datagrams: list[Datagram]) -> None:
 def test_a_long_run_takes_few_calls() -> None:
     datagrams = [Datagram(None, [bytes(1_472)], 1_472)] * 440
     assert [len(group) for _, group in grouped(datagrams)] == [44] * 10
+    assert [len(group) for _, group in grouped(datagrams, 20_000)] == [13] * 33 + [11]
