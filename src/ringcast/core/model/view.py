@@ -18,6 +18,9 @@ class ViewId(NamedTuple):
         return f"{self.number}@{self.coordinator}"
 
 
+NAMES_SHOWN = 50
+"""Members that the text of a view names."""
+
 NO_VIEW = ViewId(0, Address(0))
 """The view id of a member that has not joined yet."""
 
@@ -63,5 +66,7 @@ class View:
         return hash(self.id)
 
     def __repr__(self) -> str:
-        names = ", ".join(peer.name or str(peer.address) for peer in self.peers)
-        return f"View({self.id}: {names})"
+        names = [peer.name or str(peer.address) for peer in self.peers[:NAMES_SHOWN]]
+        if len(self.peers) > NAMES_SHOWN:
+            names.append(f"and {len(self.peers) - NAMES_SHOWN:,} more")
+        return f"View({self.id}: {', '.join(names)})"

@@ -28,3 +28,10 @@ def test_views_are_ordered_by_number_then_coordinator() -> None:
     assert view(1) == view(1)
     assert view(1) != view(2)
     assert len({view(1), view(1)}) == 1
+
+
+def test_the_text_of_a_large_view_names_the_first_members() -> None:
+    peers = tuple(Peer(Address(n + 1), f"m{n}", "") for n in range(1_050))
+    assert repr(View(ViewId(3, Address(1)), peers[:2])) == f"View({ViewId(3, Address(1))}: m0, m1)"
+    text = repr(View(ViewId(3, Address(1)), peers))
+    assert text.endswith("m48, m49, and 1,000 more)")
