@@ -109,7 +109,7 @@ class Group(BlockingServices):
         if type(payload) is not bytes:
             payload = checked_payload(payload)
         if to is None and self._note(payload):
-            self._driver.asks = True
+            self._driver.spinning.asks = True
             return
         self._send([payload], to, timeout)
 
@@ -254,7 +254,7 @@ class Group(BlockingServices):
             raise LocalError(INSIDE)
         run = self._member.send(payloads, to, ThreadWaiter)
         if run is None:
-            self._driver.asks = len(payloads) == 1
+            self._driver.spinning.asks = len(payloads) == 1
             return
         try:
             assert isinstance(run.waiter, ThreadWaiter)

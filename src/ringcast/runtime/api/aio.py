@@ -170,7 +170,7 @@ class Group(AsyncServices):
         if type(payload) is not bytes:
             payload = checked_payload(payload)
         if to is None and self._note(payload):
-            self._driver.asks = True
+            self._driver.spinning.asks = True
             return
         await self._send([payload], to, timeout)
         if self._member.outgoing.hot:
@@ -310,7 +310,7 @@ class Group(AsyncServices):
             to = checked_target(to)
         run = self._member.send(payloads, to, TaskWaiter)
         if run is None:
-            self._driver.asks = len(payloads) == 1
+            self._driver.spinning.asks = len(payloads) == 1
             return
         try:
             assert run.waiter is not None

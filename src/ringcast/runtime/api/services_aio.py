@@ -90,10 +90,10 @@ class AsyncServices(GroupBase):
         try:
             while (waiter := self._service.await_answers(call, TaskWaiter)) is not None:
                 self._driver.attach()
-                self._driver.asks = True
+                self._driver.spinning.asks = True
                 self._driver.spin_in_loop()
                 await told(waiter, None)
-                self._driver.answered()
+                self._driver.spinning.answered()
                 await self._answer_waiting(call)
         except BaseException:
             self._service.cancel(call)
@@ -182,7 +182,7 @@ class AsyncServices(GroupBase):
         if number is not None:
             with suppress(Closed):
                 self._service.answer(call.sender, number, reply)
-            self._driver.asks = True
+            self._driver.spinning.asks = True
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -80,9 +80,9 @@ class BlockingServices(GroupBase):
         call = self._make_call(checked_payload(payload), to, wait, timeout)
         try:
             while (waiter := self._service.await_answers(call, ThreadWaiter)) is not None:
-                self._driver.asks = True
+                self._driver.spinning.asks = True
                 self._driver.wait(waiter, FOREVER)
-                self._driver.answered()
+                self._driver.spinning.answered()
                 for batch in self._service.claim_waiting(call, self._refills, self._in_hand):
                     self._answer(batch)
         except BaseException:
@@ -133,7 +133,7 @@ class BlockingServices(GroupBase):
                     if not batch.flags & ANSWERED:
                         with suppress(Closed):
                             self._service.answer(message.sender, found[0], reply)
-                        self._driver.asks = True
+                        self._driver.spinning.asks = True
 
     def _ask(self, call: Message) -> Reply:
         assert self._on_call is not None

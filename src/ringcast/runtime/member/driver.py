@@ -6,18 +6,14 @@ them. So a caller that waits for messages steps the member itself: a thread in `
 event loop that watches the transport's descriptors. A thread that waits runs the timers as well, so
 that the pace of a sender and the acks of a receiver wake no second thread; for an event loop the
 driver's thread runs them. It takes over what waits longer than `GRACE_SECONDS`, for example while
-the loop is blocked.
-
-**Spinning.** A caller that has just sent a single message polls for the answer for `SPIN_SECONDS`
-before it sleeps: waking a thread costs more than that. Spin back-off: after each spin that times
-out, skip the next 1, 2, 4 … spins, up to `SPIN_SKIPS_MAX`.
+the loop is blocked. A caller that has just sent a single message spins before it sleeps
+(`Spinning`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +23,7 @@ from ringcast.core.model.events import Event
 from ringcast.errors import Closed
 from ringcast.runtime.loop.forks import tell_forks
 from ringcast.runtime.loop.locks import owned_lock
+from ringcast.runtime.loop.spinning import Spinning
 from ringcast.runtime.loop.waiters import MakeWaiter, ThreadWaiter, Waiter
 from ringcast.runtime.loop.waker import two_wakers
 from ringcast.runtime.member.member import Member
@@ -36,10 +33,6 @@ GRACE_SECONDS = 0.005
 """Seconds that an attending caller may take before the driver's thread takes over."""
 STEP_SECONDS = 0.002
 """Seconds that an event loop has to begin a step when datagrams have come: it runs the timers."""
-SPIN_SECONDS = 0.000_3
-"""Seconds for which a caller that sent a single message polls for an answer before it sleeps."""
-SPIN_SKIPS_MAX = 16
-"""The most spins that are skipped after spins that timed out."""
 MORE_LIKELY_MESSAGES = 32
 """After this many messages at once it is likely that more have arrived already."""
 DETACH_WAIT = 60.0
@@ -53,7 +46,7 @@ class Driver:
     def __init__(self, member: Member, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: the time for spinning; a test gives its own."""
         self.member = member
-        self._clock = clock
+        self.spinning = Spinning(clock)
         fds = member.transport.filenos()
         self._waker, self._caller_waker = two_wakers(fds)
         self._caller_lock, self._has_caller_lock = owned_lock()
@@ -70,14 +63,6 @@ class Driver:
         themselves, while they sleep."""
         self._has_come = False
         """Whether datagrams wait at the transport, as far as callers of `take` know."""
-        self.asks = False
-        """Whether a single message, a call or a reply was just sent: an answer may follow."""
-        self._spin_seconds = SPIN_SECONDS if _cores() > 1 else 0.0
-        """0 on a single core, where the answering process cannot run until this one sleeps."""
-        self._spins_to_skip = self._last_skip = 0
-        """Spins that are still skipped, and the length of the last back-off."""
-        self._spin_until = 0.0
-        """When the current spin ends; 0 when there is none."""
         self._is_loop_spinning = False
         """Whether the event loop spins."""
         self._steps = 0
@@ -216,7 +201,7 @@ class Driver:
         self._attended_until = time.monotonic() + GRACE_SECONDS
         events = self.member.take(limit, who, self._has_come)
         if events:
-            self.answered()
+            self.spinning.answered()
         # After a full take more datagrams have arrived meanwhile; else it is cheaper to wait.
         self._has_come = sum(map(_count, events)) >= MORE_LIKELY_MESSAGES
         return events
@@ -239,7 +224,7 @@ class Driver:
                 self.member.unwatch(waiter)
 
     def _wait_for_events(self, until: float, has_more: Callable[[], bool]) -> None:
-        if self._should_spin() and self._spin():
+        if self.spinning.is_on() and self._spin():
             self._has_come = True
             return
         thread = self._waiting_thread
@@ -273,34 +258,8 @@ class Driver:
             self._run(member.run_timers)
         return came
 
-    def _should_spin(self) -> bool:
-        """Whether to spin, since a message was just sent and the back-off allows it."""
-        if self.asks:
-            self.asks = False
-            if self._spins_to_skip:
-                self._spins_to_skip -= 1
-            else:
-                self._spin_until = self._clock() + self._spin_seconds
-        return self._spin_until > 0.0
-
-    def answered(self) -> None:
-        """Something arrived that may be the answer: end the spin and the back-off."""
-        if self._spin_until:
-            self._spin_until, self._last_skip = 0.0, 0
-
-    def _spin_timed_out(self) -> None:
-        """No answer arrived: lengthen the back-off."""
-        self._spins_to_skip = self._last_skip = min(2 * self._last_skip or 1, SPIN_SKIPS_MAX)
-        self._spin_until = 0.0
-
     def _spin(self) -> bool:
-        """Poll until something arrives or the spin times out; whether something arrived."""
-        poll, until, clock = self._caller_waker.poll, self._spin_until, self._clock
-        while clock() < until:
-            if poll():
-                return True
-        self._spin_timed_out()
-        return False
+        return self.spinning.spin(self._caller_waker.poll)
 
     def _the_waiting_thread(self) -> Waiter:
         return self._waiting_thread
@@ -337,7 +296,7 @@ class Driver:
         self._attended_until, self._runs_timers = FOREVER, True
         try:
             while not waiter.told and time.monotonic() < until:
-                if (self._should_spin() and self._spin()) or self._sleep(until):
+                if (self.spinning.is_on() and self._spin()) or self._sleep(until):
                     self.step()
         except OSError as error:
             self._on_waker_error(error)
@@ -398,19 +357,18 @@ class Driver:
         if (
             loop is not None
             and loop is self._loop
-            and self._should_spin()
+            and self.spinning.is_on()
             and not self._is_loop_spinning
         ):
             self._is_loop_spinning = True
             loop.call_soon(self._spin_in_loop)
 
     def _spin_in_loop(self) -> None:
-        if self._loop is not None and self._clock() < self._spin_until:
+        if self._loop is not None and self.spinning.has_time():
             self._loop.call_soon(self._spin_in_loop)
             return
         self._is_loop_spinning = False
-        if self._spin_until:
-            self._spin_timed_out()
+        self.spinning.time_out()
 
     def _on_readable(self) -> None:
         if readers := self.member.readers():  # They take what arrived themselves.
@@ -440,13 +398,6 @@ class Driver:
 
 def _count(event: Event) -> int:
     return len(event) if isinstance(event, Batch) else 0
-
-
-def _cores() -> int:
-    """How many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _left(until: float) -> float | None:

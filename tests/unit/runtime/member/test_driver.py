@@ -10,12 +10,8 @@ import pytest
 
 from ringcast import presets
 from ringcast.core.model.events import Event, ViewChange
-from ringcast.runtime.member.driver import (
-    SPIN_SECONDS,
-    SPIN_SKIPS_MAX,
-    STEP_SECONDS,
-    Driver,
-)
+from ringcast.runtime.loop.spinning import SPIN_SECONDS, SPIN_SKIPS_MAX
+from ringcast.runtime.member.driver import STEP_SECONDS, Driver
 from ringcast.runtime.member.member import Member
 from ringcast.transports import Memory
 
@@ -38,7 +34,7 @@ def driver() -> Iterator[Driver]:
     """The driver of a member that is alone in its group, and has nothing to take."""
     spec = presets.loopback().replace(Memory())
     driver = Driver(Member("g", spec, "me", receive=True, backlog_bytes=1_000), SteppingClock())
-    driver._spin_seconds = SPIN_SECONDS  # Also where there is a single core.
+    driver.spinning.seconds = SPIN_SECONDS  # Also where there is a single core.
     driver.start()
     events: list[Event] = []
     until = time.monotonic() + SOON
@@ -59,9 +55,9 @@ def test_spins_that_time_out_are_skipped_ever_longer(driver: Driver) -> None:
 
     driver._caller_waker.poll = poll  # type: ignore[method-assign]
     for question in range(60):  # noqa: B007
-        driver.asks = True
+        driver.spinning.asks = True
         driver.listen(time.monotonic(), lambda: False)
-        assert not driver.asks
+        assert not driver.spinning.asks
     spins = sorted(set(polls))
     assert len(polls) == 2 * len(spins), "each spin polls until its time is over"
     skipped = [later - before - 1 for before, later in pairwise(spins)]
@@ -75,7 +71,7 @@ def test_a_caller_that_sent_nothing_sleeps_at_once(driver: Driver) -> None:
 
 def test_a_spin_ends_when_something_arrives(driver: Driver) -> None:
     driver._caller_waker.poll = lambda: True  # type: ignore[method-assign]
-    driver.asks = True
+    driver.spinning.asks = True
     driver.listen(time.monotonic() + SOON, lambda: False)
     assert driver.take(10, "test") == []
 
@@ -88,7 +84,7 @@ def test_a_datagram_without_a_message_does_not_end_the_spin(driver: Driver) -> N
         return polls[-1]
 
     driver._caller_waker.poll = poll  # type: ignore[method-assign]
-    driver.asks = True
+    driver.spinning.asks = True
     driver.listen(time.monotonic() + SOON, lambda: False)
     assert driver.take(10, "test") == []
     driver.listen(time.monotonic(), lambda: False)
@@ -104,23 +100,23 @@ def test_an_event_loop_spins_after_a_message_and_backs_off(driver: Driver) -> No
     async def run() -> None:
         loop, turns = asyncio.get_running_loop(), list[float]()
         driver.attach()
-        driver.asks = True
+        driver.spinning.asks = True
         driver.spin_in_loop()
-        assert not driver.asks
+        assert not driver.spinning.asks
         while spins(driver):  # Other tasks of the loop run meanwhile.
             turns.append(loop.time())
             await asyncio.sleep(0)
         assert len(turns) == 3
-        driver.asks = True
+        driver.spinning.asks = True
         driver.spin_in_loop()
         assert not spins(driver), "the last spin timed out"
-        driver.asks = True
+        driver.spinning.asks = True
         driver.spin_in_loop()
         assert spins(driver)
-        driver.answered()
+        driver.spinning.answered()
         while spins(driver):
             await asyncio.sleep(0)
-        driver.asks = True
+        driver.spinning.asks = True
         driver.spin_in_loop()
         assert spins(driver), "the last spin was answered"
         driver.detach()
@@ -135,7 +131,7 @@ def test_only_the_loop_that_attends_spins(driver: Driver) -> None:
         driver.attach()
 
     async def ask() -> None:
-        driver.asks = True
+        driver.spinning.asks = True
         driver.spin_in_loop()
         assert not spins(driver)
 
