@@ -310,6 +310,32 @@ def test_only_the_message_whose_time_is_over_is_freed_at_the_sender() -> None:
     assert world.check() == []
 
 
+@pytest.mark.parametrize("stack", ["bulk", "stable"])
+def test_each_message_is_given_up_at_its_own_time(stack: str) -> None:
+    """With one timer per sender, each would wait for the timeouts of all before it."""
+    large = LargeMessages(receive_timeout=2.0, ack_timeout=60.0)
+    spec = presets.stable().insert(large)
+    if stack == "bulk":
+        spec = bulk().without("slow").replace(large)
+    world = World(seed=1, spec=spec)
+    a, b, c = world.join("a", "b", "c")
+    holes = {2, 7, 12, 17, 22}  # Of the large messages 1-4, 6-9, 11-14, 16-19 and 21-24.
+    world.drop(lambda f: f.kind == "DATA" and f.target == "c" and not holes.isdisjoint(f.seqnos))
+    began = world.now
+    for _ in holes:
+        a.send_many([bytes(200_000), b"small"])
+        world.run(0.2)
+    times = list[float]()
+    for count in range(1, 6):
+        world.run_until(lambda n=count: len(c.delivered) >= n, 20.0)  # type: ignore[misc]
+        times.append(world.now - began)
+    assert times == pytest.approx([2.0, 2.2, 2.4, 2.6, 2.8], abs=0.05)
+    reason = "it did not come within 2 seconds"
+    assert {event.first for event in c.skipped if event.reason == reason} == holes
+    assert (len(b.delivered), [m.payload for m in c.delivered]) == (10, [b"small"] * 5)
+    assert world.check() == []
+
+
 # --- bounds --------------------------------------------------------------------------------------
 
 

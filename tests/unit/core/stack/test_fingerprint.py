@@ -68,6 +68,19 @@ def test_a_member_with_another_stack_is_refused_with_the_difference() -> None:
     assert len(a.view or ()) == 2
 
 
+def test_a_member_with_another_multicast_is_refused_and_blocks_no_sender() -> None:
+    """Let in, it casts no votes, and the sender stands still when its table is full."""
+    world = World(seed=5, spec=presets.stable().replace("NakAck3", capacity=1_000))
+    a, b = world.join("a", "b")
+    c = world.start("c", LAN)
+    world.run(seconds=5.0)
+    a.send_many([b"x"] * 5_000)
+    world.run(seconds=20.0)
+    assert (len(b.delivered), a.queued) == (5_000, 0)
+    assert c.stack.closed is not None
+    assert "the group has NakAck3, and this member has NakAck4" in c.stack.closed
+
+
 def test_groups_with_other_stacks_do_not_merge() -> None:
     world = World(seed=6, spec=LAN)
     a = world.start("a")
