@@ -72,6 +72,24 @@ def test_a_group_that_does_not_answer_is_left_out() -> None:
     assert merging.answers == []
 
 
+def test_a_group_that_is_left_out_keeps_no_other_from_being_asked() -> None:
+    bench, merging = merging_of(7, 8, 9)
+    merging.begin(PROPOSAL, ViewSize(()))
+    merging._asked[Address(7)] = ASKED_MAX
+    bench.sent()
+    merging.on_answer(ready(8), Address(8))
+    merging.repeat()
+    assert bench.kinds() == ["MERGE to 9"]
+
+
+@pytest.mark.parametrize(("others", "failures"), [((), 0), ((9,), 1)])
+def test_only_a_merge_that_was_tried_can_fail(others: tuple[int, ...], failures: int) -> None:
+    _, merging = merging_of(*others)
+    merging.begin(PROPOSAL, ViewSize(()))
+    merging.end()
+    assert merging.pause._failures == failures
+
+
 def test_answers_to_another_proposal_do_not_count() -> None:
     _, merging = merging_of(9)
     merging.begin(ViewId(21, Address(ME)), ViewSize(()))

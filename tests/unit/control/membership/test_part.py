@@ -67,6 +67,7 @@ def test_a_section_with_members_of_one_view_only_is_malformed(members: tuple[int
 
 def test_a_former_member_is_told_the_view_once_per_pause() -> None:
     bench = coordinating()
+    bench.env.now = 5.0
     bench.part.stranger(Address(9))
     assert bench.kinds() == [], "a process that was never a member gets nothing"
     assert bench.part.view is not None

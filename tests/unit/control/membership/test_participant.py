@@ -9,6 +9,7 @@ from tests.unit.control.membership.bench import (
     ME,
     OLD,
     OWN,
+    SPEC,
     departed,
     following,
     installing,
@@ -63,6 +64,7 @@ def test_the_same_view_is_aimed_at_once() -> None:
     bench = installing()
     bench.receive(next_view(OLD, 3, ME, 7), 3)
     assert bench.aims == [ViewId(5, Address(3))]
+    assert bench.seconds_to("stuck") == SPEC.change_timeout
     bench.part.reached()
     assert bench.view is not None
     assert bench.view.id == ViewId(5, Address(3))
