@@ -127,6 +127,7 @@ def test_the_text_fits_and_has_everything() -> None:
 def test_bulk_says_which_acks_there_are_besides_one_per_large_message() -> None:
     words = " ".join(to_text(explain("bulk")).split())
     assert "Each receiver acks a message once" in words
+    assert "A larger one costs an ack for each half of the window" in words
     assert (
         f"datagrams are packets (up to {PACKET_BYTES_MAX:,} bytes), receivers also ack what has"
         f" arrived, every {ACK_SECONDS * 1_000:.0f} ms at most" in words

@@ -76,6 +76,52 @@ BUFFERS: Mapping[str, Mapping[str, Sequence[object]]] = {
 }
 """The same for what a multicast keeps and puts in flight."""
 
+OTHERS: Mapping[str, Mapping[str, Sequence[object]]] = {
+    "compress": {"algorithm": ("zlib", "auto"), "max_message": (20, 1_000, 16_000_000)},
+    "fragment": {
+        # One to the group and one to this member alone, of each of seven others.
+        "max_incomplete": (14, 32, 256),
+        # Longer than all faults together: a busy application may stop a sender as long.
+        "incomplete_timeout": (150.0, 600.0),
+    },
+    "quorum": {"interval": (0.02, 0.1, 0.5)},
+    "flow": {"ask_interval": (0.01, 0.1, 0.3)},
+    "unicast": {
+        "capacity": (1, 2, 3, 7, 16, 4_096),
+        "max_bytes": (100, 4_000, 4_000_000),
+        "ack_threshold": (1, 8, 256),
+        "xmit_interval": (0.02, 0.1, 0.3),
+        "request_delay": (0.0, 0.001, 0.01),
+        "request_ranges": (1, 4, 512),
+        "request_messages": (1, 16, 4_096),
+        # More than lives in one run: with fewer, a message may come twice, as documented.
+        "remembered_peers": (64, 1_024),
+    },
+    "stability": {"interval": (0.1, 0.5, 2.0), "max_bytes": (1, 2_000, 4_000_000)},
+    "discovery": {
+        "timeout": (0.1, 0.3, 1.0),
+        "interval": (0.02, 0.06),
+        # Not "fail", which raises, nor "wait" for all, which begins no group.
+        "when_alone": ("auto", "create"),
+    },
+    "failure": {"verify_refused": (0.05, 0.15, 0.2), "pair_timeout": (0.3, 1.0, 3.0)},
+    "membership": {
+        "retry": (0.01, 0.05, 0.2),
+        "retry_max": (0.2, 0.5, 1.0),
+        "drain_timeout": (0.5, 5.0),
+        "leave_timeout": (0.5, 5.0),
+    },
+    "path": {"raise_after": (0.5, 5.0, 60.0)},
+}
+"""The same for all other settings that a simulation knows."""
+
+FRAGMENT_BOUNDS: Sequence[Mapping[str, object]] = (
+    {"max_message": 5_100, "max_incomplete_bytes": 75_000},
+    {"max_message": 100_000, "max_incomplete_bytes": 100_000},
+    {"max_message": 256_000_000, "max_incomplete_bytes": 1_000_000_000},
+)
+"""Bounds that fit each other, and the largest message of all senders at once."""
+
 FAILURE_TIMES = (
     {"interval": 0.1, "timeout": 0.5, "verify": 0.2},
     {"interval": 0.2, "timeout": 1.0, "verify": 0.3},
@@ -118,7 +164,8 @@ def draw_spec(rng: Random) -> StackSpec:
         spec = spec.replace(type(spec[role])(**values))
     spec = spec.insert(SlowMembers()) if rng.random() < 0.1 else spec
     # Its own generator: a new setting there changes no network and no fault of a seed.
-    return _draw_brakes(spec, Random(rng.getrandbits(64)))
+    number = rng.getrandbits(64)
+    return _draw_others(_draw_brakes(spec, Random(number)), number)
 
 
 def _draw_brakes(spec: StackSpec, rng: Random) -> StackSpec:
@@ -144,6 +191,19 @@ def _draw_brakes(spec: StackSpec, rng: Random) -> StackSpec:
             spec = spec.insert(Sequencer(order_entries=rng.choice((1, 2, 64))))
     if rng.random() < 0.2:
         spec = spec.insert(Majority(first=rng.choice((1, 1, 2, 3))))
+    return spec
+
+
+def _draw_others(spec: StackSpec, number: int) -> StackSpec:
+    """The stack with other settings changed, those of each role by a generator of its own: a new
+    one changes nothing else of a seed."""
+    for role, choices in OTHERS.items():
+        if role in spec:
+            rng = Random(f"{number}/{role}")
+            values = _draw_values(spec[role], choices, rng)
+            if role == "fragment":
+                values.update(rng.choice(FRAGMENT_BOUNDS))
+            spec = spec.replace(type(spec[role])(**values))
     return spec
 
 

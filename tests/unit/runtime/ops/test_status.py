@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ringcast import ConfigError, sync
+from ringcast import Batch, ConfigError, sync
+from ringcast.layers.multicast.nakack4 import NakAck4Layer
 from ringcast.runtime.ops import status
-from ringcast.runtime.ops.json_fields import texts_in
+from ringcast.runtime.ops.json_fields import map_in, number_in, texts_in
 from ringcast.runtime.ops.metrics import render
 from ringcast.runtime.ops.run_directory import run_directory
 from ringcast.runtime.ops.status import running_members, serve_status
@@ -143,3 +144,16 @@ def test_the_status_says_which_member_blocks_a_send(home: Path) -> None:
         assert "waits for" in overview([told])
         assert "ringcast_waits_for{" in render(told)
         assert take_bytes(idle, 100) == numbered("x", 100)
+
+
+def test_a_message_past_the_window_is_told_by_its_counter() -> None:
+    with members(2, "memory", capacity=16) as (sender, receiver):
+        parts = receiver._member.stack.parts
+        window = next(p for p in parts if isinstance(p, NakAck4Layer)).windows[sender.me]
+        window.put(Batch(sender.me, [b"x"] * 3, 3, first=window.high + 15))
+        told = receiver.stats()
+    assert number_in(map_in(told, "counters"), "dropped_past_window") == 1
+    sample = next(line for line in render(told).splitlines() if "past_window_total{" in line)
+    assert sample.startswith("ringcast_dropped_past_window_total{")
+    assert sample.endswith(" 1")
+    assert "  dropped: past_window 1" in overview([told]).splitlines()
