@@ -9,7 +9,7 @@ from __future__ import annotations
 
 BURST_BYTES_MIN = 32_000
 """What may be sent at once when the process was woken late: half of a short queue, or"""
-BURST_SECONDS_MIN = 0.0005
+BURST_SECONDS_MIN = 0.0015
 """this many seconds of the rate, whichever is more."""
 BURST_SECONDS_MAX = 0.03
 """The most of it, in seconds of the rate."""

@@ -68,7 +68,7 @@ WAKE_DATAGRAMS = 8
 """What is sent at once when it is woken in time: the larger of both, so that runs fill their
 datagrams on slow paths too."""
 TRAIN_SECONDS = 0.000_25
-TRAIN_PACKETS_MIN = 8
+TRAIN_PACKETS_MIN = 22
 """What leaves in one system call has so many seconds of the slowest path's rate, and at least so
 many packets: it leaves at the speed of the interface, and a queue before a slower link has to hold
 it."""

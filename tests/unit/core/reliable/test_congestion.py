@@ -59,7 +59,9 @@ def test_a_loss_starts_pacing_at_the_delivery_rate_of_the_slowest_path() -> None
     assert WINDOW_BYTES_MIN <= control.window < 500_000
 
 
-@pytest.mark.parametrize(("rate", "nbytes"), [(1e9, TRAIN_MAX), (100e6, 25_000), (10e6, 8 * 1_472)])
+@pytest.mark.parametrize(
+    ("rate", "nbytes"), [(1e9, TRAIN_MAX), (200e6, 50_000), (10e6, 22 * 1_472)]
+)
 def test_what_leaves_at_once_is_a_short_time_of_the_slowest_path(rate: float, nbytes: int) -> None:
     env, control = congestion()
     assert control.train_bytes == TRAIN_MAX
