@@ -6,6 +6,8 @@ import socket
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.command import Command, endpoint, node, run
 from tests.runtime.support import group_name
 
@@ -49,6 +51,20 @@ def test_without_a_log_nothing_is_said_twice(running: list[Command], home: Path)
     bob.signal(signal.SIGKILL)
     assert ann.err.hear("bob") == "bob does not answer, and is suspected to have crashed"
     assert ann.err.hear("bob") == "view 3: ann (bob left)"
+
+
+@pytest.mark.parametrize("command", ["node", "record", "top", "ui", "stability"])
+def test_a_command_says_whom_it_waits_for_and_ends_at_ctrl_c(
+    command: str, running: list[Command], home: Path
+) -> None:
+    group, nobody = group_name(), f"127.0.0.1:{free_port()}"
+    more = {"record": ("--to", str(home / "journal")), "ui": ("--page-port", "0")}
+    joining = Command(home, command, group, "--seeds", nobody, *more.get(command, ()))
+    running.append(joining)
+    told = joining.err.hear("not joined yet")
+    assert told.startswith(f'ringcast: the group "{group}" is not joined yet: tried seeds {nobody}')
+    joining.signal(signal.SIGINT)
+    assert joining.status() == 130
 
 
 def test_figures_at_a_port(running: list[Command], home: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ringcast.cli.stack import (
     add_timeout_argument,
     chosen_stack,
 )
+from ringcast.cli.watching import start_log_of_joins
 from ringcast.runtime.ops.key_reload import reload_at_hangup
 
 
@@ -28,7 +29,11 @@ def add_observer_arguments(parser: ArgumentParser) -> None:
 
 
 def join_as_observer(arguments: Namespace) -> sync.Group:
-    """Join the group to watch it. Raises ConfigError, JoinFailed, Timeout."""
+    """Join the group to watch it, and say whom that waits for when it takes longer than usual.
+
+    Raises ConfigError, JoinFailed, Timeout.
+    """
+    start_log_of_joins()
     group = sync.join(
         arguments.group,
         chosen_stack(arguments),

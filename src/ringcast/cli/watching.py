@@ -7,6 +7,10 @@ from argparse import ArgumentParser, Namespace
 
 from ringcast.runtime.ops.logs import FORMATS, LEVELS, log, show_log
 
+JOINS = "ringcast.join"
+"""The logger that says whom a join waits for."""
+PLAIN = "ringcast: %(message)s"
+
 
 def add_watching_arguments(parser: ArgumentParser) -> None:
     """The arguments, the same for every command that is a member."""
@@ -38,10 +42,17 @@ def start_log(arguments: Namespace, tells_events: bool = False) -> None:
     if arguments.log:
         show_log(arguments.log, arguments.log_level)
         return
-    logging.basicConfig(level=logging.WARNING, format="ringcast: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format=PLAIN)
     if tells_events:
         log.setLevel(logging.ERROR)
-        logging.getLogger("ringcast.join").setLevel(logging.WARNING)
+        logging.getLogger(JOINS).setLevel(logging.WARNING)
+
+
+def start_log_of_joins() -> None:
+    """Say whom a join waits for that takes longer than usual, and nothing else."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(PLAIN))
+    logging.getLogger(JOINS).addHandler(handler)
 
 
 def _where(text: str) -> int | str:

@@ -37,9 +37,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Serve the page until a signal comes."""
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with join_as_observer(arguments) as group:
+    with join_as_observer(arguments) as group:  # Until it has joined, a signal ends it at once.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
         page = LivePage(arguments.at, arguments.page_port, GroupWatch(group).look)
         try:
             print(f"the group {arguments.group} is at http://{page.endpoint}/", flush=True)
