@@ -14,15 +14,11 @@ from ringcast.runtime.live.reports import read_report
 from ringcast.runtime.live.rows import Figures, MemberRow, empty_row
 from ringcast.runtime.live.troubles import Trouble, troubles_of
 from ringcast.runtime.member.stats import MemberReport, ViewRecord, WindowStats
+from ringcast.runtime.ops.drops import is_alarm
 from ringcast.services.inquiries import Received
 
 HISTORY_VIEWS = 20
 """The latest views that are shown."""
-KERNEL_DROPS = "buffer_full"
-"""The kernel counts datagrams of other groups as well: shown only while messages are missing."""
-HARMLESS_DROPS = frozenset(["wrong_group", "bytes"])
-"""Drops that only a member's details count: other groups at the same address are ordinary, and so
-are bytes that waited for a member which has left."""
 SILENT_SECONDS = 1.0
 """A member whose answer is overdue for longer is shown as silent."""
 
@@ -152,9 +148,7 @@ def _figures(before: _Sample, after: _Sample) -> Figures:
         "rising_drops": {
             reason: rate(count, dropped_before.get(reason, 0))
             for reason, count in drops.items()
-            if count > dropped_before.get(reason, 0)
-            and reason not in HARMLESS_DROPS
-            and (reason != KERNEL_DROPS or rates[5])
+            if count > dropped_before.get(reason, 0) and is_alarm(reason, misses=rates[5] > 0)
         },
     }
 

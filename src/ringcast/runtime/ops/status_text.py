@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ringcast.core.model.text import printable
 from ringcast.core.stack.counters import all_declared, declared
+from ringcast.runtime.ops.drops import is_alarm
 from ringcast.runtime.ops.json_fields import (
     Plain,
     blocked_in,
@@ -39,6 +40,8 @@ MEANINGS = {
     "bytes": "bytes of messages that this member keeps, to be read or to be sent again",
 }
 """What the columns of a member's windows are."""
+DROPPED = "dropped_"
+"""What the names of counters of drops begin with."""
 
 
 def explanation(statuses: Sequence[Plain]) -> str:
@@ -47,16 +50,16 @@ def explanation(statuses: Sequence[Plain]) -> str:
     Without members: each reason that there is.
     """
     lines = ["What the columns mean:", *(f"  {k}: {text}" for k, text in MEANINGS.items())]
-    found = {name for s in statuses for name, count in _counters(s) if count}
+    found = {f"{DROPPED}{reason}" for status in statuses for reason in _drops(status)}
     known_names = found if statuses else [counter.name for counter in all_declared()]
     reasons = [
         known
         for name in sorted(known_names)
-        if name.startswith("dropped") and (known := declared(name))
+        if name.startswith(DROPPED) and (known := declared(name))
     ]
     if reasons:
         lines.append("Why something was dropped:")
-        lines += [f"  {r.name.removeprefix('dropped_')} ({r.unit}): {r.about}" for r in reasons]
+        lines += [f"  {r.name.removeprefix(DROPPED)} ({r.unit}): {r.about}" for r in reasons]
     return "\n".join(lines)
 
 
@@ -158,11 +161,22 @@ def _troubles(status: Plain, names: dict[str, str]) -> Iterator[str]:
     suspected = texts_in(map_in(status, "failure"), "suspected")
     if suspected:
         yield f"  SUSPECTED: {', '.join(names.get(a, a) for a in suspected)}"
-    drops = {k: v for k, v in _counters(status) if k.startswith("dropped") and v}
+    drops = _drops(status)
     if drops:
-        yield "  dropped: " + ", ".join(
-            f"{k.removeprefix('dropped_')} {v:,}" for k, v in drops.items()
-        )
+        yield "  dropped: " + ", ".join(f"{reason} {count:,}" for reason, count in drops.items())
+
+
+def _drops(status: Plain) -> dict[str, int]:
+    """How often this member has dropped something, by reason; not what healthy groups drop, too."""
+    counters = dict(_counters(status))
+    misses = counters.get("requested", 0) > 0
+    return {
+        reason: count
+        for name, count in counters.items()
+        if name.startswith(DROPPED)
+        and count
+        and is_alarm(reason := name.removeprefix(DROPPED), misses)
+    }
 
 
 def _counters(status: Plain) -> Iterator[tuple[str, int]]:

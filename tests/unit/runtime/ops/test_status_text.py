@@ -1,6 +1,8 @@
 """The state of members, for people."""
 
-from ringcast.runtime.ops.status_text import overview
+import pytest
+
+from ringcast.runtime.ops.status_text import explanation, overview
 
 STATUS: dict[str, object] = {
     "group": "chat",
@@ -56,6 +58,20 @@ def test_members_that_are_well_or_silent() -> None:
             "process 7: no answer: timed out",
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("requested", "shown"), [(0, ["malformed 1"]), (5, ["malformed 1", "buffer_full 1,909"])]
+)
+def test_drops_that_healthy_groups_have_are_not_shown(requested: int, shown: list[str]) -> None:
+    counters = {"dropped_wrong_group": 7, "dropped_malformed": 1, "requested": requested}
+    transport = {"dropped_buffer_full": 1_909, "dropped_bytes": 299}
+    status = {"name": "ann", "counters": counters, "transport": transport}
+    assert f"  dropped: {', '.join(shown)}" in overview([status]).splitlines()
+    explained = explanation([status])
+    assert "  malformed (datagrams): " in explained
+    assert "wrong_group" not in explained
+    assert ("buffer_full" in explained) == (requested > 0)
 
 
 def test_the_size_of_datagrams_and_what_the_kernel_offers() -> None:
