@@ -52,6 +52,19 @@ def test_the_smaller_side_of_a_partition_waits_and_goes_on_after_the_merge() -> 
     assert world.check() == []
 
 
+def test_a_side_that_waits_names_the_members_that_are_missing() -> None:
+    world = World(1, SPEC)
+    a, b, c, d, e = together(world, *"abcde")
+    world.partition([a, b, c], [d, e])
+    world.run(8.0)
+    e.crash()  # The names outlive a view between the agreed one and the latest.
+    world.run_until(lambda: d.view is not None and len(d.view) == 1, 10.0)
+    assert d.majority is not None
+    reason, missing = d.majority.block_text.removesuffix(" are missing").split(": ")
+    assert reason == "the view has no majority of the last agreed one"
+    assert sorted(missing.split(", ")) == ["a", "b", "c", "e"]
+
+
 def test_of_two_halves_the_one_with_the_most_senior_member_goes_on() -> None:
     world = World(2, SPEC)
     members = together(world, *"abcd")

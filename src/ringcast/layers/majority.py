@@ -113,6 +113,8 @@ class MajorityLayer(Layer):
         """Those that have left in order since then."""
         self._attempts: list[AgreedView] = []
         self._view: View | None = None
+        self._names: dict[Address, str] = {}
+        """What people call the members of the view, and of the agreed one before it."""
         self._phase = ASKING
         self._known: dict[Address, Quorum] = {}
         """What the members of the view have said."""
@@ -135,7 +137,7 @@ class MajorityLayer(Layer):
     def block_text(self) -> str:
         if self._phase == AGREED:
             return ""
-        missing = ", ".join(map(str, self._missing))
+        missing = ", ".join(self._names.get(member, str(member)) for member in self._missing)
         if not missing:
             return "no majority has agreed on the view yet"
         return f"the view has no majority of the last agreed one: {missing} are missing"
@@ -144,6 +146,8 @@ class MajorityLayer(Layer):
 
     def on_view(self, installation: Installation) -> None:
         self._view = installation.view
+        kept = {m: name for m, name in self._names.items() if m in self.agreed.members}
+        self._names = kept | {peer.address: peer.name for peer in installation.view.peers}
         self.left.update(installation.leavers)
         self._phase = ASKING
         self._known = {self.env.me: self._frame(installation.view)}
