@@ -14,7 +14,8 @@ from io import TextIOWrapper
 from typing import NoReturn, Protocol, cast
 
 from ringcast.cli.examples import epilog
-from ringcast.errors import ConfigError, RingcastError, did_you_mean
+from ringcast.cli.refusal import with_remedy
+from ringcast.errors import ConfigError, JoinFailed, RingcastError, did_you_mean
 
 COMMANDS = {
     "node": (
@@ -125,6 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except ConfigError as error:
         return _fail(name, error, 2)
+    except JoinFailed as error:
+        return _fail(name, with_remedy(str(error)), 1)
     except RingcastError as error:
         return _fail(name, error, 1)
     except KeyboardInterrupt:
