@@ -127,5 +127,5 @@ class Replayed(RemoteError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about a word that does not exist: the closest one that does."""
     lower = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), lower, 1, 0.7)
+    close = get_close_matches(word.lower(), lower, 1, 0.65)  # Three letters, two of them swapped.
     return f"; did you mean {lower[close[0]]}?" if close else ""

@@ -50,7 +50,7 @@ class Setting:
         """The value with its unit."""
         value = self.value
         if isinstance(value, bool):
-            return "yes" if value else "no"
+            return "true" if value else "false"  # As TOML files and --set take it.
         if isinstance(value, tuple):
             return ", ".join(map(str, value)) or "none"
         if isinstance(value, str):
@@ -103,9 +103,11 @@ def _as_named(name: str) -> Explanation:
         return Explanation(name, spec, inspect.getdoc(make) or "", _protocols(spec, None))
     if not name.endswith(".toml"):
         names = ", ".join(presets.PRESETS)
-        close = did_you_mean(name, [*presets.PRESETS, *protocols.names()])
+        same = [p for p in protocols.names() if protocols.named(p).role == name.lower()]
+        close = did_you_mean(name, [*protocols.names(), *presets.PRESETS])
+        hint = f"; did you mean {' or '.join(same)}?" if same else close
         raise ConfigError(
-            f"unknown preset {name}: choose one of {names}, a protocol or FILE.toml{close}"
+            f"unknown preset {name}: choose one of {names}, a protocol or FILE.toml{hint}"
         )
     spec = StackSpec.load(name)
     tables: dict[str, dict[str, object]] = tomllib.loads(Path(name).read_text())

@@ -118,7 +118,7 @@ def test_the_text_fits_and_has_everything() -> None:
     text = to_text(explain("bulk"), width=72)
     assert max(map(len, text.splitlines())) <= 72
     assert "Promises order, and every message to all that keep up" in text
-    assert "  retain = no  (preset)" in text
+    assert "  retain = false  (preset)" in text
     assert "  max_message = 256,000,000 bytes  (default)" in text
     assert '  multicast = "239.77.7.7"  (default)' in text
     assert "  seeds = none  (default)" in text

@@ -50,6 +50,24 @@ def test_what_cannot_be_explained(name: str, capsys: pytest.CaptureFixture[str])
     assert name in captured.err
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("slow", "SlowMembers"), ("multicast", "NakAck3 or NakAck4"), ("tpc", "tcp"), ("Upd", "Udp")],
+)
+def test_a_role_and_a_slip_are_answered_with_what_was_meant(
+    name: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", name]) == 2
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_a_switch_is_shown_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "lan"]) == 0
+    assert "  retain = true  (default)" in capsys.readouterr().out
+    assert main(["explain", "lan", "--set", "NakAck4.retain=false"]) == 0
+    assert "  retain = false  (argument)" in capsys.readouterr().out
+
+
 def test_every_preset_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
     for name in presets.PRESETS:
         assert main(["explain", name]) == 0
