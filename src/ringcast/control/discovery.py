@@ -25,7 +25,7 @@ from ringcast.core.stack.part import Installation, Part, Spec
 from ringcast.core.stack.ports import Control, FailureWatch, Ports, Search, ViewChanger
 from ringcast.core.stack.registry import protocol
 from ringcast.core.wire.frames import Discover, Frame, Present
-from ringcast.errors import ConfigError
+from ringcast.errors import ConfigError, did_you_mean
 
 FORMER_MAX = 32
 """How many former members are remembered, to be asked when there is no multicast."""
@@ -96,6 +96,11 @@ class Discovery(Spec):
             texts: tuple[object, ...] = getattr(self, name)
             if not all(isinstance(text, str) for text in texts):
                 raise ConfigError(f"{name} is {texts!r}: give a list, {name}=['{example}', …]")
+        if self.when_alone not in WHEN_ALONE:
+            raise ConfigError(
+                f'Discovery.when_alone is "{self.when_alone}": give one of {", ".join(WHEN_ALONE)}'
+                f"{did_you_mean(str(self.when_alone), WHEN_ALONE)}"
+            )
         ways = (self.multicast, self.seeds, self.dns, self.file, self.methods)
         if not any(ways) and self.when_alone != "create":
             raise ConfigError(
@@ -109,10 +114,6 @@ class Discovery(Spec):
                 raise ConfigError(
                     f"Discovery.{name} is {getattr(self, name)}: give seconds above 0"
                 )
-        if self.when_alone not in WHEN_ALONE:
-            raise ConfigError(
-                f'Discovery.when_alone is "{self.when_alone}": give one of {", ".join(WHEN_ALONE)}'
-            )
 
     def build(self, env: Env) -> DiscoveryPart:
         """The part with these settings."""

@@ -154,6 +154,11 @@ def test_what_is_wrong_is_said(settings: dict[str, object], match: str) -> None:
         Discovery(**settings)  # type: ignore[arg-type]
 
 
+def test_a_misspelt_when_alone_is_named_before_a_missing_place() -> None:
+    with pytest.raises(ConfigError, match=r'when_alone is "wiat".*; did you mean wait\?'):
+        presets.tcp(when_alone="wiat")
+
+
 def test_the_former_name_and_value_of_when_alone_still_work() -> None:
     with pytest.warns(DeprecationWarning, match='write Discovery\\(when_alone="create"\\)'):
         assert Discovery(alone="found") == Discovery(when_alone="create")
