@@ -1,7 +1,7 @@
 """The package page: the README, with links that also work outside the repository.
 
 Links that are relative in README.md lead to the `Source` of `[project.urls]`. Without one they
-become plain text, since a package page cannot follow them.
+become plain text, since a package page cannot follow them; of a picture its description is left.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)\s]+)\)")
-"""A relative link: its text and its target."""
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!\w+:|#)([^)\s]+)\)")
+"""A relative link or picture: `!` for a picture, its text and its target."""
 
 
 def package_page(readme: str, source: str | None) -> str:
     """The text of the package page; source: the address of the repository's files."""
 
     def absolute(link: re.Match[str]) -> str:
-        text, target = link.groups()
-        return f"[{text}]({source.rstrip('/')}/{target})" if source else text
+        mark, text, target = link.groups()
+        return f"{mark}[{text}]({source.rstrip('/')}/{target})" if source else text
 
     return LINK.sub(absolute, readme)
 

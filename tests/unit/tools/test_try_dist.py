@@ -36,12 +36,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("https://host/files/", "see [the docs](https://host/files/docs/a.md#b), [x](#y)"),
-        (None, "see the docs, [x](#y)"),
+        (
+            "https://host/files/",
+            "see [the docs](https://host/files/docs/a.md#b), [x](#y): ![p](https://host/files/p.png)",
+        ),
+        (None, "see the docs, [x](#y): p"),
     ],
 )
 def test_links_of_the_package_page_are_absolute_or_text(source: str | None, expected: str) -> None:
-    assert package_page("see [the docs](docs/a.md#b), [x](#y)", source) == expected
+    page = package_page("see [the docs](docs/a.md#b), [x](#y): ![p](p.png)", source)
+    assert page == expected
 
 
 def test_a_wheel_with_tests_or_without_its_marker_is_noticed(tmp_path: Path) -> None:
