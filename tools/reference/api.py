@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from itertools import pairwise
 from types import FunctionType, ModuleType
 
 import ringcast
@@ -32,6 +35,8 @@ CONSTRUCTED = frozenset(
     ("Journal", "JournalWriter", "LiveTrace", "RingBuffer", "RowDeduplicator", "World")
 )
 """Classes that users make objects of; of others they are given some."""
+INTERNAL = frozenset(("on_fork",))
+"""What Ringcast itself calls."""
 
 
 def page() -> str:
@@ -65,10 +70,14 @@ def _is_written(kind: type, about: str) -> bool:
 
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:
-    seen = set[str]()
-    for owner in kind.__mro__:
-        if not owner.__module__.startswith("ringcast"):
-            continue
+    seen = set(INTERNAL)
+    owners = [owner for owner in kind.__mro__ if owner.__module__.startswith("ringcast")]
+    for owner in owners:
+        for name, about in _attributes(owner):
+            if name not in seen:
+                seen.add(name)
+                yield f"`{name}`", cell(about)
+    for owner in owners:
         for name, member in vars(owner).items():
             thing = inspect.unwrap(getattr(member, "__func__", member))
             if name.startswith("_") or name in seen:
@@ -78,3 +87,35 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
                 yield f"`{name}`", cell(first_paragraph(member))
             elif isinstance(thing, FunctionType):
                 yield f"`{cell(name + signature(thing))}`", cell(first_paragraph(thing))
+
+
+def _attributes(owner: type) -> Iterator[tuple[str, str]]:
+    """The public attributes that have a sentence under them, in the class or in its `__init__`."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(definition, ast.ClassDef)
+    for body in (definition.body, *_constructors(definition)):
+        for statement, below in pairwise(body):
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    name = _assigned(statement)
+                    if name and not name.startswith("_"):
+                        yield name, text
+
+
+def _constructors(definition: ast.ClassDef) -> Iterator[list[ast.stmt]]:
+    for statement in definition.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+            yield statement.body
+
+
+def _assigned(statement: ast.stmt) -> str:
+    """The name, or the attribute of self, that a statement gives a value or a type."""
+    match statement:
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case (
+            ast.AnnAssign(target=ast.Attribute(attr=name))
+            | ast.Assign(targets=[ast.Attribute(attr=name)])
+        ):
+            return name
+    return ""

@@ -29,6 +29,7 @@ def signature(thing: object) -> str:
     """The arguments of a function without the quotes that postponed annotations have."""
     assert callable(thing)
     text = str(inspect.signature(thing))
+    text = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", text)
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
     text = re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
     text = re.sub(r"\((self|cls)(, |(?=\)))", "(", text)

@@ -47,12 +47,16 @@ class Batch:
         size: int = 0,
     ) -> None:
         self.sender = sender
+        """The member that has sent the messages."""
         # Layers use only what bytes and memoryviews have in common; applications get bytes.
         self.payloads: Sequence[bytes] = payloads  # type: ignore[assignment]
+        """What the messages carry."""
         self.nbytes = nbytes
+        """The bytes of all payloads."""
         self.dest = dest
         """None for the group, else the one member that this is for."""
         self.first = first
+        """The seqno of the first message."""
         self.flags = flags
         """What a layer needs to know about all messages of the run (`FRAGMENT`), carried by the
         wire."""

@@ -32,8 +32,11 @@ class View:
 
     def __init__(self, id: ViewId, peers: tuple[Peer, ...]) -> None:
         self.id = id
+        """Its number, and the coordinator that made it."""
         self.peers = peers
+        """The members with their names and endpoints, by seniority."""
         self.members: tuple[Address, ...] = tuple(peer.address for peer in peers)
+        """Their addresses, by seniority."""
         self._ranks = {address: rank for rank, address in enumerate(self.members)}
 
     @property
