@@ -1,6 +1,7 @@
 """`ringcast node` and `status` as a user runs them, on the loopback interface."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -137,6 +138,19 @@ def test_members_on_this_machine_tell_how_they_are(running: list[Command], home:
     status, out, err = run(home, "status", "another")
     assert (status, out) == (1, "")
     assert "no member of another that can be asked runs here" in err
+
+
+def test_a_watch_repeats_the_state_with_the_time(running: list[Command], home: Path) -> None:
+    group = group_name()
+    endpoint(node(running, home, group, "ann", "--preset", "tcp"))
+    watch = Command(home, "status", group, "--watch", "0.1")
+    running.append(watch)
+    for _ in range(2):
+        while not re.fullmatch(r"at \d\d:\d\d:\d\d", watch.out.hear("at ")):
+            pass  # Another line with these letters.
+        assert watch.out.hear("ann in").startswith(f"ann in {group}, process ")
+    watch.signal(signal.SIGINT)
+    assert watch.status() == 130
 
 
 def test_a_member_that_was_killed_is_not_listed(running: list[Command], home: Path) -> None:

@@ -47,8 +47,9 @@ def run(arguments: Namespace) -> int:
     """Ask and print; 1 when no member answered."""
     while arguments.watch:
         print(CLEAR if sys.stdout.isatty() else "", end="")
+        print(f"at {time.strftime('%H:%M:%S')}\n")
         _show(arguments)
-        sys.stdout.flush()
+        print(flush=True)
         time.sleep(arguments.watch)
     return _show(arguments)
 
