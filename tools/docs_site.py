@@ -18,7 +18,10 @@ LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=(#[^)]*)?\))")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 PROJECT = "project"
 """The folder of the site for pages made from files outside docs/."""
-LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+LANGUAGES = {
+    **{".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"},
+    **{".json": "json", ".ipynb": "json"},
+}
 
 
 def on_config(config: Any) -> Any:
