@@ -9,6 +9,7 @@ import pytest
 from ringcast.runtime.net.socket_options import report_errors, reported_errors
 
 
+@pytest.mark.skipif(not hasattr(socket, "MSG_ERRQUEUE"), reason="needs the error queue")
 @pytest.mark.parametrize(
     ("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 )

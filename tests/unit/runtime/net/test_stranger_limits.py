@@ -204,6 +204,7 @@ def test_a_stranger_that_sends_no_datagrams_of_a_group_is_ended() -> None:
         assert not len(me._table)
 
 
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
 def test_two_senders_of_single_bytes_do_not_have_their_datagrams_copied_for_each() -> None:
     """What a connection has sent of a large datagram is put aside when another one is read."""
     buffer = ReadBuffer()
