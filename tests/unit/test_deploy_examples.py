@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -18,6 +19,34 @@ import yaml
 from ringcast.cli.main import COMMANDS
 
 DEPLOY = Path(__file__).resolve().parents[2] / "examples" / "deploy"
+
+
+def fields(**types: Any) -> dict[str, Any]:
+    """A mapping that has these fields and no others."""
+    return {"type": "object", "properties": types, "additionalProperties": False}
+
+
+TEXT, TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+DURATION = {"type": "string", "pattern": r"^(\d+(us|ms|s|m|h))+$"}
+SERVICE = fields(
+    image=TEXT,
+    command={"anyOf": [TEXT, TEXTS]},
+    healthcheck=fields(
+        test={"anyOf": [TEXT, TEXTS]},
+        interval=DURATION,
+        timeout=DURATION,
+        retries={"type": "integer"},
+    ),
+    deploy=fields(replicas={"type": "integer", "minimum": 0}),
+    stop_signal={"type": "string", "pattern": "^SIG[A-Z]+$"},
+    stop_grace_period=DURATION,
+    restart={"enum": ["no", "always", "on-failure", "unless-stopped"]},
+)
+COMPOSE = {
+    **fields(services={"type": "object", "additionalProperties": SERVICE}),
+    "required": ["services"],
+}
+"""What the Compose Specification says of the fields that the example uses."""
 
 
 def parsed(words: list[str]) -> Namespace:
@@ -52,6 +81,22 @@ def test_the_containers_start_members() -> None:
     assert re.search(r"^  member:$", text, re.M), (
         "the name that is looked up is that of the service"
     )
+
+
+def test_the_compose_file_is_what_the_specification_says() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    jsonschema.validate(compose, COMPOSE)
+    assert list(compose["services"]) == ["member"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("restrat", "always"), ("stop_grace_period", 20), ("restart", "sometimes")]
+)
+def test_a_misspelt_field_of_the_compose_file_is_found(name: str, value: object) -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    compose["services"]["member"][name] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(compose, COMPOSE)
 
 
 def test_the_pods_start_members_and_are_asked_where_they_answer() -> None:
