@@ -82,7 +82,7 @@ def join(
             joined._driver.attend(min(until, notice))
             if time.monotonic() >= notice:
                 joined._tell_whom_it_waits_for()
-                notice = until
+                notice = _until(None)  # Once is enough.
     except BaseException:
         joined.close()
         raise
