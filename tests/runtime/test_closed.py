@@ -61,7 +61,7 @@ def test_members_with_other_keys_form_no_group(
 ) -> None:
     with members(1, kind, key=ours) as (a,):
         spec = SPECS[kind](a.endpoint).replace("Discovery", when_alone="wait")
-        with pytest.raises(RingcastError, match=r"closed|key|group|member"):
+        with pytest.raises(RingcastError, match=r"; .*\bkey\b"):
             sync.join(a._member.group, spec, timeout=1.0, key=theirs)
         assert len(a.view) == 1
 

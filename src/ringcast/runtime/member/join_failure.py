@@ -46,6 +46,11 @@ _SIGNS = (
         ("ended_silent",),
         "what is there says nothing: it is stopped, a firewall is between, or it is not a member",
     ),
+    (
+        ("closed_by_peer",),
+        "what is there ends connections without a word: it is in a closed group (give key_file, or"
+        " --key-file), has another key, speaks TLS, or is not a member",
+    ),
     (("dropped_unreachable",), _UNREACHABLE),
 )
 """Counters of drops, the most telling first, and what they mean."""
