@@ -69,9 +69,8 @@ WAKE_DATAGRAMS = 8
 datagrams on slow paths too."""
 TRAIN_SECONDS = 0.000_25
 TRAIN_PACKETS_MIN = 22
-"""What leaves in one system call has so many seconds of the slowest path's rate, and at least so
-many packets: it leaves at the speed of the interface, and a queue before a slower link has to hold
-it."""
+"""A train is what the slowest path carries in these seconds, and 22 packets at the least: it leaves
+at the speed of the interface, and a queue before a slower link has to hold it."""
 MARK_SECONDS = 0.0002
 MARKS_MAX = 512
 MESSAGES_MAX = 1 << 62
